@@ -1,0 +1,47 @@
+# The README's two commands are `make up` and `make test`; the rest is for developers.
+PYTHON ?= python3
+BIN := .venv/bin
+PY_FILES := src tests benchmarks
+
+.PHONY: help up setup test check format bench soak lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+up: .venv/.run  ## Set up, then start a demo team in ./demo
+	$(BIN)/mas up demo
+
+setup: .venv/.run .venv/.dev  ## Make .venv and install what is missing
+
+test: setup  ## Run every test on real tmux
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: setup  ## Format, lint, types, room plan, shell scripts
+	$(BIN)/ruff format --check $(PY_FILES)
+	$(BIN)/ruff check $(PY_FILES)
+	$(BIN)/mypy
+	$(BIN)/mypy tests benchmarks
+	$(BIN)/lint-imports --no-cache
+	shellcheck shell/*.sh scripts/* .ci/run
+
+format: setup  ## Rewrite the sources in house style
+	$(BIN)/ruff format $(PY_FILES)
+	$(BIN)/ruff check --fix $(PY_FILES)
+
+bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks
+
+soak: setup  ## 200 concurrent processes, every session checked
+	$(BIN)/python -m benchmarks.soak
+
+lock: setup  ## Pin the newest versions (needs uv)
+	scripts/lock
+
+clean:  ## Remove .venv and caches
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
+	PYTHON=$(PYTHON) scripts/setup run
+
+.venv/.dev: requirements/dev.txt .venv/.run
+	PYTHON=$(PYTHON) scripts/setup dev

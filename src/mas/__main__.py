@@ -1,0 +1,5 @@
+"""`python -m mas` is the `mas` command."""
+
+from mas.cli.main import main
+
+main()

@@ -1,0 +1,31 @@
+"""mas clone: Copy a session's files and configuration into a new, stopped session."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.render import Render
+
+EXAMPLES = """
+mas clone 550e8400 --name second-try
+mas clone 550e8400 --start
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
+    parser.add_argument("--name", help="a name for the new session (default: the same)")
+    parser.add_argument("--start", action="store_true", help="start the new session at once")
+
+
+def run(args: Arguments, out: Render) -> int:
+    mas = opened(args)
+    source = session_of(mas, args.session)
+    session = mas.clone(source, args.name, args.start, out.progress("copying"))
+    for warning in session.warnings:
+        out.warn(warning)
+    next_step = "" if args.start else f"; start it: mas restore {session.session_id[:8]}"
+    out.talk(f"Cloned {source[:8]} into {session.tmux_session}{next_step}")
+    out.result(session, lambda: out.line(session.session_id))
+    return 0

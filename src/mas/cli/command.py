@@ -1,0 +1,82 @@
+"""What the commands share: how a session is named, and how several are done at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TypeVar
+
+from mas.bootstrap import open_mas
+from mas.cli.render import Render
+from mas.model.errors import BadInput, MasError
+from mas.model.ids import SessionId, is_agent_id
+from mas.service.mas import Mas
+from mas.settings import inside
+
+Arguments = argparse.Namespace
+Result = TypeVar("Result")
+
+ID_HELP = "a session: UUID, 4 or more of its first characters, or mas-xxxxxxxx"
+OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active one"
+
+
+def opened(args: Arguments) -> Mas:
+    return open_mas(args.workspace)
+
+
+def session_of(mas: Mas, reference: str | None) -> SessionId:
+    """The session that was named, else the one this process is in, else the only active one."""
+    if reference is not None:
+        return mas.resolve(reference)
+    here = inside().session
+    return mas.resolve(here) if here else mas.only_active()
+
+
+def session_and_agent(mas: Mas, words: list[str]) -> tuple[SessionId, str | None]:
+    """`[ID] [AGENT]`: two digits are an agent, all else is a session."""
+    agents = [word for word in words if is_agent_id(word)]
+    sessions = [word for word in words if not is_agent_id(word)]
+    if len(agents) > 1 or len(sessions) > 1:
+        raise BadInput(f"One session and one agent at most, not: {' '.join(words)}")
+    return session_of(mas, sessions[0] if sessions else None), agents[0] if agents else None
+
+
+def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
+    parser.add_argument("words", nargs="*", metavar="ID AGENT", help=f"{OPTIONAL_ID_HELP}; {agent}")
+
+
+def add_sessions(parser: argparse.ArgumentParser, which: str) -> None:
+    """`ID…` or `--all`."""
+    parser.add_argument("sessions", nargs="*", metavar="ID", help=ID_HELP)
+    parser.add_argument("--all", action="store_true", help=f"all {which} sessions")
+
+
+def each_session(
+    args: Arguments,
+    out: Render,
+    status: tuple[str, ...],
+    do: Callable[[Mas, SessionId], Result],
+    say: Callable[[Result], object],
+) -> int:
+    """Do something to every session named, going on past failures; 0 only if all of it worked."""
+    mas = opened(args)
+    if args.all:
+        ids = [SessionId(info.session_id) for word in status for info in mas.list(status=word).sessions]
+    elif args.sessions:
+        ids = [mas.resolve(reference) for reference in args.sessions]
+    else:
+        raise BadInput("Which session?", f"mas list; mas {args.command} ID, or --all")
+    code, results = 0, []
+    for session_id in ids:
+        try:
+            results.append(do(mas, session_id))
+        except MasError as error:
+            if len(ids) == 1:
+                raise
+            out.error(error)
+            code = 1
+    if len(ids) == 1 and not args.all:
+        out.result(results[0], lambda: say(results[0]))
+    else:
+        out.result({"sessions": results}, lambda: [say(result) for result in results])
+    return code

@@ -1,0 +1,30 @@
+"""mas init: Make a workspace, or add what one lacks. Nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.bootstrap import init
+from mas.cli.command import Arguments
+from mas.cli.render import Render
+
+EXAMPLES = """
+mas init
+mas init ~/teams/shop --name shop --provider shell
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="where (default: here)")
+    parser.add_argument("--name", help="the workspace's name (default: the directory's)")
+    parser.add_argument("--provider", help="what agents run unless told otherwise (default: demo)")
+
+
+def run(args: Arguments, out: Render) -> int:
+    made = init(args.directory, args.name, args.provider)
+    if made.made:
+        out.talk(f"Made workspace {made.name} in {made.workspace} ({len(made.made)} new entries)")
+    else:
+        out.talk(f"Workspace {made.name} in {made.workspace} is complete")
+    out.result(made, lambda: out.line(made.workspace))
+    return 0

@@ -1,0 +1,38 @@
+"""mas list: List the workspace's sessions, oldest first, after one look at tmux."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import Arguments, opened
+from mas.cli.render import Render, when
+
+EXAMPLES = """
+mas list
+mas list --status active --json
+mas list --status deleted
+"""
+STATUSES = ("active", "stopped", "error", "archived", "deleted")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--status", choices=STATUSES, help="only these; archived and deleted ones are listed by it alone"
+    )
+    parser.add_argument("--limit", type=int, help="at most so many")
+    parser.add_argument("--offset", type=int, default=0, help="leave out the first ones")
+
+
+def run(args: Arguments, out: Render) -> int:
+    found = opened(args).list(args.status, args.limit, args.offset)
+    rows = [
+        (info.session_id, info.status, str(info.agent_count), when(info.created_at), info.name or "")
+        for info in found.sessions
+    ]
+    for warning in found.warnings:
+        out.warn(warning)
+    if not rows and not out.as_json:
+        out.talk("No sessions" + (f" that are {args.status}" if args.status else "; start one: mas start"))
+        return 0
+    out.result(found, lambda: out.table(("SESSION", "STATUS", "AGENTS", "CREATED (UTC)", "NAME"), rows))
+    return 0

@@ -1,0 +1,33 @@
+"""mas logs: Show the log of a session (what MAS did) or of an agent (what it printed)."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.render import Render
+from mas.model.errors import BadInput
+
+EXAMPLES = """
+mas logs
+mas logs 550e8400 21 -n 200
+mas logs 21 --follow
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_session_and_agent(parser, "an agent (two digits); left out: the session's own log")
+    parser.add_argument("-n", "--lines", type=int, default=50, help="how many lines (default: 50)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
+
+
+def run(args: Arguments, out: Render) -> int:
+    mas = opened(args)
+    session_id, agent = session_and_agent(mas, args.words)
+    if args.lines < 0:
+        raise BadInput("--lines must not be negative")
+    if args.follow:
+        mas.follow_logs(session_id, agent, args.lines)
+    text = mas.logs(session_id, agent, args.lines)
+    out.result({"agent": agent, "text": text}, lambda: out.line(text))
+    return 0

@@ -1,0 +1,29 @@
+"""mas output: Show what an agent's terminal shows; of a stopped session, what its log kept."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.render import Render
+from mas.model.errors import BadInput
+
+EXAMPLES = """
+mas output 00
+mas output 550e8400 21 --lines 200
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_session_and_agent(parser, "an agent (two digits)")
+    parser.add_argument("-n", "--lines", type=int, default=50, help="how many lines (default: 50)")
+
+
+def run(args: Arguments, out: Render) -> int:
+    mas = opened(args)
+    session_id, agent = session_and_agent(mas, args.words)
+    if agent is None or args.lines < 1:
+        raise BadInput("Which agent, and how many lines?", "mas output 00 --lines 50")
+    found = mas.output(session_id, agent, args.lines)
+    out.result(found, lambda: out.line(found.text))
+    return 0

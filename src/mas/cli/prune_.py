@@ -1,0 +1,77 @@
+"""mas prune: Move old sessions to the trash and remove old trash for good; shows first what it would do."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from mas.cli.command import Arguments, opened
+from mas.cli.render import Render, size, when
+from mas.model.errors import BadInput
+from mas.model.views import PrunePlan
+from mas.service.prune import PRUNABLE, Policy
+
+EXAMPLES = """
+mas prune --older-than 7d --dry-run
+mas prune --keep 20
+mas prune --older-than 30d --status archived --yes
+"""
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--older-than", metavar="AGE", help="what has rested longer: 12h, 7d, 2w")
+    parser.add_argument("--keep", type=int, metavar="N", help="never the N newest of each kind")
+    parser.add_argument(
+        "--status", action="append", choices=PRUNABLE, help="only these (default: stopped, error, deleted)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def run(args: Arguments, out: Render) -> int:
+    older = None if args.older_than is None else seconds(args.older_than)
+    policy = Policy(older, args.keep, tuple(args.status or ()))
+    mas = opened(args)
+    plan = mas.prune(policy, dry_run=True)
+    if not plan.items:
+        out.talk("Nothing to prune")
+    elif not args.dry_run:
+        if not out.as_json:
+            _table(plan, out)
+        if args.yes or out.ask("Prune these?"):
+            plan = mas.prune(policy, dry_run=False)
+            out.talk(f"Pruned {len(plan.items)} sessions, {size(sum(item.disk for item in plan.items))}")
+        else:
+            out.talk("Nothing was pruned; run it again with --yes")
+        if not out.as_json:
+            return 0
+    out.result(plan, lambda: _table(plan, out))
+    return 0
+
+
+def seconds(text: str) -> float:
+    """`7d` and the like."""
+    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    if not match:
+        raise BadInput(f"Not an age: {text[:20]!r} (a number and s, m, h, d or w, such as 7d)")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _table(plan: PrunePlan, out: Render) -> None:
+    words = {"trash": "to the trash", "remove": "removed for good"}
+    if plan.items:
+        out.table(
+            ("SESSION", "STATUS", "SINCE (UTC)", "DISK", "WHAT", "NAME"),
+            [
+                (
+                    item.session_id,
+                    item.status,
+                    when(item.since),
+                    size(item.disk),
+                    words[item.what],
+                    item.name or "",
+                )
+                for item in plan.items
+            ],
+        )

@@ -1,0 +1,90 @@
+"""mas start: Start a session: a new directory with its own templates, and a team of agents in tmux."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from mas.cli.command import Arguments, opened
+from mas.cli.render import Render, short_path
+from mas.model.errors import BadInput, NotFound
+from mas.model.ids import SessionId, parse_name, shown
+from mas.model.run import Run, parse_run
+from mas.model.team import TEAMS, team_named
+from mas.model.views import SessionDetail
+
+EXAMPLES = """
+mas start
+mas start --team solo --provider shell --attach
+mas start --command 'python3 -i' --name calculators
+mas start --config run.json --json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--team", choices=TEAMS, metavar="TEAM", help=f"which agents: {', '.join(TEAMS)}")
+    what.add_argument("--config", metavar="FILE", help="a POST /runs body as JSON; - reads standard input")
+    parser.add_argument("--provider", help="what agents run (default: the workspace's)")
+    parser.add_argument(
+        "--command",
+        dest="program",
+        metavar="CMD",
+        help="run this command as every agent; no shell is involved",
+    )
+    parser.add_argument("--name", help="a name for people")
+    parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
+    parser.add_argument("--attach", action="store_true", help="see it in tmux at once")
+
+
+def run(args: Arguments, out: Render) -> int:
+    wanted, legacy = _wanted(args)
+    mas = opened(args)
+    session = mas.start(wanted, legacy, out.progress("copying templates"))
+    tell_started(session, out)
+    if args.attach:
+        mas.attach(SessionId(session.session_id), None)
+    return 0
+
+
+def _wanted(args: Arguments) -> tuple[Run, bool]:
+    """The run that was asked for, and whether the old mode was asked for with it."""
+    body = _read(args.config) if args.config else {}
+    wanted = parse_run(body)
+    if args.team:
+        wanted = wanted._replace(team=team_named(args.team))
+    return (
+        wanted._replace(
+            name=parse_name(args.name) if args.name is not None else wanted.name,
+            provider=args.provider or wanted.provider,
+            command=args.program,
+            lazy_units=args.lazy_units or wanted.lazy_units,
+        ),
+        isinstance(body, dict) and "sessionMode" in body,
+    )
+
+
+def _read(path: str) -> object:
+    try:
+        if path == "-":
+            return json.loads(sys.stdin.read())
+        with open(path, encoding="utf-8") as file:
+            return json.loads(file.read())
+    except FileNotFoundError:
+        raise NotFound(f"No file {shown(path)}") from None
+    except ValueError as error:
+        raise BadInput(f"{shown(path)} is not JSON: {error}") from None
+
+
+def tell_started(session: SessionDetail, out: Render) -> None:
+    for warning in session.warnings:
+        out.talk(warning)
+    prefix = session.session_id[:8]
+    providers = ", ".join(sorted({agent.provider for agent in session.agents}))
+    out.talk(
+        f"Started {session.tmux_session}: {len(session.agents)} agents ({providers}) "
+        f"in {short_path(session.working_dir)}"
+    )
+    out.talk(f'next:  mas attach {prefix}  ·  mas send --session {prefix} 00 "hello"  ·  mas stop {prefix}')
+    out.result(session, lambda: out.line(session.session_id))

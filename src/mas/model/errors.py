@@ -1,0 +1,125 @@
+"""Everything that can go wrong, as one tree.
+
+MasError
+├── BadInput            what was asked for cannot be meant
+├── NotFound
+│   ├── NoWorkspace     no workspace here or above
+│   ├── NoSession       no such session
+│   └── NoAgent         no such agent, unit or group in the session
+├── Conflict            the session is not in a state for this
+│   ├── BadTransition   that step is not allowed
+│   ├── Busy            another process is at work on the session
+│   ├── Archived        the session has been archived
+│   ├── AlreadyThere    the thing to be made exists
+│   └── AgentExited     the agent's program has ended
+├── Corrupt             a file of ours cannot be read
+├── Disk                the file system said no
+│   ├── DiskFull
+│   └── DiskRefused
+└── Unavailable         something MAS needs is not there
+    ├── NoTmux          tmux is missing, too old, full or does not answer
+    └── NoProgram       an agent's program is missing
+
+`code` is a promise to scripts, the sentence is for people, `hint` is the next command.
+"""
+
+from __future__ import annotations
+
+
+class MasError(Exception):
+    """Anything MAS refuses or fails to do, said for people."""
+
+    code = "error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadInput(MasError):
+    code = "bad-input"
+
+
+class NotFound(MasError):
+    code = "not-found"
+
+
+class NoWorkspace(NotFound):
+    code = "no-workspace"
+
+    def __init__(self, start: str) -> None:
+        super().__init__(f"No MAS workspace at or above {start}", "mas init")
+
+
+class NoSession(NotFound):
+    code = "session-not-found"
+
+    def __init__(self, session_id: str, hint: str = "mas list") -> None:
+        super().__init__(f"Session not found: {session_id}", hint)
+
+
+class NoAgent(NotFound):
+    code = "agent-not-found"
+
+
+class Conflict(MasError):
+    code = "wrong-state"
+
+
+class BadTransition(Conflict):
+    code = "wrong-state"
+
+    def __init__(self, session_id: str, now: str, wanted: str, hint: str = "") -> None:
+        super().__init__(f"Session {session_id} is {now} and cannot become {wanted}", hint)
+
+
+class Busy(Conflict):
+    code = "busy"
+
+
+class Archived(Conflict):
+    code = "archived"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session {session_id} is archived", f"mas unarchive {session_id}")
+
+
+class AlreadyThere(Conflict):
+    code = "exists"
+
+
+class AgentExited(Conflict):
+    code = "agent-exited"
+
+
+class Corrupt(MasError):
+    code = "corrupt"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} is damaged: {why}", "mas repair")
+        self.path = path
+
+
+class Disk(MasError):
+    code = "disk"
+
+
+class DiskFull(Disk):
+    code = "disk-full"
+
+
+class DiskRefused(Disk):
+    code = "disk-refused"
+
+
+class Unavailable(MasError):
+    code = "unavailable"
+
+
+class NoTmux(Unavailable):
+    code = "no-tmux"
+
+
+class NoProgram(Unavailable):
+    code = "no-program"

@@ -1,0 +1,91 @@
+"""What a session is asked to be: the body of `POST /runs` and the session's `config.json`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mas.model.errors import BadInput
+from mas.model.ids import parse_name, shown
+from mas.model.team import CUSTOM, DEFAULT_TEAM, Agent, Team, known, parse_team, team_body, team_named, text
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "version"}
+CONFIG_VERSION = 1
+
+
+class Run(NamedTuple):
+    """Everything needed to start a session, and to start it again."""
+
+    team: Team = DEFAULT_TEAM
+    name: str | None = None
+    provider: str | None = None
+    command: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    lazy_units: bool = False
+
+    def settled(self, default_provider: str) -> Run:
+        """The same run with every agent's provider and command written out."""
+
+        def settle(agent: Agent) -> Agent:
+            return agent._replace(
+                provider=agent.provider or self.provider or default_provider,
+                command=agent.command or self.command,
+            )
+
+        units = tuple(unit._replace(agents=tuple(settle(agent) for agent in unit.agents)) for unit in self.team.units)
+        return self._replace(
+            team=self.team._replace(units=units), provider=self.provider or default_provider, command=None
+        )
+
+
+def parse_run(body: object) -> Run:
+    """A `POST /runs` body as a `Run`; `sessionMode` is tolerated and means nothing."""
+    if not isinstance(body, Mapping):
+        raise BadInput("A run must be a JSON object")
+    fields = known(
+        {key: value for key, value in body.items() if key != "sessionMode"},
+        "a run",
+        _FIELDS,
+    )
+    if fields.get("version", CONFIG_VERSION) != CONFIG_VERSION:
+        raise BadInput(f"This run was written by another version of MAS (version {fields['version']})")
+    name = text(fields, "name")
+    team_name = text(fields, "team")
+    base = team_named(team_name) if team_name else DEFAULT_TEAM
+    lazy = fields.get("lazyUnits", False)
+    if not isinstance(lazy, bool):
+        raise BadInput("lazyUnits must be true or false")
+    team = parse_team(fields.get("agents") or {}, base)
+    return Run(
+        team=team._replace(name=base.name) if team_name else team,
+        name=None if name is None else parse_name(name),
+        provider=text(fields, "provider"),
+        env=parse_env(fields.get("env") or {}),
+        lazy_units=lazy,
+    )
+
+
+def run_body(run: Run) -> dict[str, Any]:
+    """The body that `parse_run` reads back as the same run."""
+    body: dict[str, Any] = {"version": CONFIG_VERSION, "agents": team_body(run.team)}
+    if run.team.name != CUSTOM:
+        body["team"] = run.team.name
+    if run.name is not None:
+        body["name"] = run.name
+    if run.provider is not None:
+        body["provider"] = run.provider
+    body["env"] = dict(run.env)
+    body["lazyUnits"] = run.lazy_units
+    return body
+
+
+def parse_env(body: object) -> tuple[tuple[str, str], ...]:
+    """Environment variables for every agent of the session."""
+    if not isinstance(body, Mapping):
+        raise BadInput("env must be an object")
+    for key in body:
+        if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
+            raise BadInput(f"Not a variable name: {shown(str(key))}")
+    return tuple((key, text(body, key) or "") for key in body)

@@ -1,0 +1,74 @@
+"""A session: one isolated team run, its status and the steps between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from mas.model.errors import BadTransition
+from mas.model.ids import SessionId, tmux_name
+from mas.model.team import Team
+
+
+class Status(StrEnum):
+    ACTIVE = "active"
+    STOPPED = "stopped"
+    ERROR = "error"
+
+
+class Gone(StrEnum):
+    """What the journal says of a session that left the registry."""
+
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+
+
+_NEXT = {
+    Status.ACTIVE: {Status.ACTIVE, Status.STOPPED, Status.ERROR},
+    Status.STOPPED: {Status.STOPPED, Status.ACTIVE, Status.ERROR},
+    Status.ERROR: {Status.ERROR, Status.STOPPED, Status.ACTIVE},
+}
+
+
+class AgentRun(NamedTuple):
+    """An agent of a session and where it last ran."""
+
+    id: str
+    unit: str
+    role: str
+    provider: str
+    model: str | None = None
+    pane: str | None = None
+
+
+def agent_runs(team: Team, panes: Mapping[str, str] = {}) -> tuple[AgentRun, ...]:
+    """The agents of a team, with the panes they run in where they run."""
+    return tuple(
+        AgentRun(agent.id, agent.unit, agent.role, agent.provider or "", agent.model, panes.get(agent.id))
+        for agent in team.agents()
+    )
+
+
+class Session(NamedTuple):
+    """What MAS knows of a session; kept in its directory."""
+
+    id: SessionId
+    status: Status
+    created_at: str
+    started_at: str
+    last_activity: str
+    name: str | None = None
+    socket: str | None = None
+    agents: tuple[AgentRun, ...] = ()
+    origin: str | None = None
+
+    @property
+    def tmux(self) -> str:
+        return tmux_name(self.id)
+
+    def to(self, status: Status, now: str) -> Session:
+        """The same session in `status`, or `BadTransition` if that step is not allowed."""
+        if status not in _NEXT[self.status]:
+            raise BadTransition(self.id, self.status, status, f"mas repair; mas show {self.id}")
+        return self._replace(status=status, last_activity=now)

@@ -1,0 +1,86 @@
+"""The processes below the launcher: find them, end them, leave none."""
+
+from __future__ import annotations
+
+import os
+import time
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+SIGKILL = 9
+
+
+def adopt_orphans() -> None:
+    """Become the parent of everything the agent starts, however it detaches itself (Linux)."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when its parent is killed (Linux)."""
+    _prctl(PR_SET_PDEATHSIG, SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    from ctypes import CDLL
+
+    libc = CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(option, value, 0, 0, 0)
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Every living process below `pid` and its name; nothing where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return {}
+    for number in numbers:
+        try:
+            with open(f"/proc/{number}/stat", "rb") as file:
+                line = file.read()
+        except OSError:
+            continue
+        # The name stands in brackets and may hold anything, brackets too.
+        name, _, rest = line.partition(b"(")[2].rpartition(b")")
+        fields = rest.split()
+        if fields[0] == b"Z":
+            continue
+        names[number] = name.decode("utf-8", "replace")
+        children.setdefault(int(fields[1]), []).append(number)
+    found: dict[int, str] = {}
+    below = [pid]
+    while below:
+        for child in children.get(below.pop(), ()):
+            found[child] = names[child]
+            below.append(child)
+    return found
+
+
+def kill_descendants(deadline: float) -> list[int]:
+    """End everything below this process and reap it; answers what would not die by the deadline."""
+    me = os.getpid()
+    while True:
+        left = descendants(me)
+        for pid in left:
+            try:
+                os.kill(pid, SIGKILL)
+            except ProcessLookupError:
+                continue
+        if not _reap():
+            return []
+        if time.monotonic() > deadline:
+            return list(left)
+        # Killed processes become our zombies within moments; look again then.
+        time.sleep(0.002)
+
+
+def _reap() -> bool:
+    """Collect what has ended; whether there are children still to wait for."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

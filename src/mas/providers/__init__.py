@@ -1,0 +1,1 @@
+"""How one agent CLI behaves: declarative files and pure functions."""

@@ -1,0 +1,1 @@
+"""Where programs run; the only room that starts processes."""

@@ -1,0 +1,90 @@
+"""What the product needs of the place where its teams run, whatever that place is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+
+class PanePlan(NamedTuple):
+    """One pane to open: which agent it is for and what to run in it."""
+
+    agent: str
+    label: str
+    argv: tuple[str, ...]
+
+
+class WindowPlan(NamedTuple):
+    """One window of a team."""
+
+    name: str
+    panes: tuple[PanePlan, ...]
+
+
+class TeamPlan(NamedTuple):
+    """A whole team to open: `name` is the tmux session, `directory` where it starts."""
+
+    name: str
+    directory: str
+    windows: tuple[WindowPlan, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(window.panes) for window in self.windows)
+
+
+class PaneState(NamedTuple):
+    """A pane as it is now. `agent` is None for a pane that is not ours."""
+
+    pane: str
+    agent: str | None
+    pid: int
+    dead: bool
+    exit_status: int | None
+
+
+class Place(NamedTuple):
+    """A team and the server it was opened on."""
+
+    socket: str
+    name: str
+
+
+class Runtime(Protocol):
+    """Where programs run. `NoTmux` means that it could not be looked at, never that something is gone."""
+
+    def place(self, name: str, panes: int) -> str:
+        """Decide where a team of `panes` agents is to run: the socket of a server with room for it."""
+        ...
+
+    def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
+        """Open the whole team or nothing; answers the pane of every agent. `AlreadyThere` if the name is taken."""
+        ...
+
+    def close(self, place: Place) -> None:
+        """End the team's panes. Closing twice is fine."""
+        ...
+
+    def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
+        """Which teams are there; None where it could not be found out."""
+        ...
+
+    def panes(self, place: Place) -> list[PaneState]:
+        """The panes of one team; none if it is not there."""
+        ...
+
+    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
+        """Type `text` into a pane, byte for byte, then press Enter."""
+        ...
+
+    def screen(self, place: Place, pane: str, lines: int) -> str:
+        """The last lines the pane shows, scroll-back included."""
+        ...
+
+    def attach(self, place: Place, pane: str | None) -> None:
+        """Hand the caller's terminal over to the team. Does not return."""
+        ...
+
+    def legacy_running(self) -> bool:
+        """Whether the old single session is running on the user's own server."""
+        ...

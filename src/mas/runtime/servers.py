@@ -1,0 +1,118 @@
+"""Which tmux server a session runs on: the one decision, in the one place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import stat
+from typing import NamedTuple
+
+from mas.model.errors import NoTmux
+from mas.runtime.tmux import Tmux
+from mas.settings import ServerMode, Settings
+
+# The user's own server stays quick while it holds few of our sessions; the next ones get their own.
+_FEW = 8
+# A pane takes a descriptor, a viewer a few more; a server that runs out hangs for ever.
+_PER_PANE = 2
+_HEADROOM = 64
+# 108 bytes of a socket's address, the last for its end.
+_LONGEST_SOCKET = 107
+
+
+class Look(NamedTuple):
+    """What one call tells of a running server."""
+
+    pid: int
+    sessions: frozenset[str]
+
+
+class Servers:
+    """The servers one workspace may use."""
+
+    def __init__(self, settings: Settings, sockets: str) -> None:
+        self._settings = settings
+        self._sockets = sockets
+
+    def at(self, socket: str) -> Tmux:
+        return Tmux(socket, private=socket != self._settings.user_socket)
+
+    def user(self) -> Tmux:
+        return self.at(self._settings.user_socket)
+
+    def place(self, name: str, panes: int) -> str:
+        """The socket of a server with room for a team of `panes`."""
+        mode = self._settings.tmux_server
+        if mode is ServerMode.SESSION:
+            return self._private(name)
+        if mode is ServerMode.WORKSPACE:
+            return self._with_room(self.at(self._private("workspace")), panes)
+        if mode is ServerMode.DEFAULT:
+            return self._with_room(self.user(), panes)
+        return self.user().socket if self._user_is_small(panes) else self._private(name)
+
+    def _user_is_small(self, panes: int) -> bool:
+        server = self.user()
+        if not server.listening():
+            return True
+        seen = look(server)
+        ours = sum(1 for session in seen.sessions if session.startswith("mas-"))
+        return ours < _FEW and has_room(seen.pid, panes)
+
+    def _with_room(self, server: Tmux, panes: int) -> str:
+        if server.listening() and not has_room(look(server).pid, panes):
+            raise NoTmux(
+                f"The tmux server at {server.socket} has no descriptors left for {panes} more panes",
+                "MAS_TMUX_SERVER=session mas start",
+            )
+        return server.socket
+
+    def _private(self, name: str) -> str:
+        """A socket of our own: beside the sessions, or in a short place where that path is too long."""
+        path = os.path.join(self._sockets, f"{name}.sock")
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+            return path
+        where = hashlib.sha256(os.fsencode(self._sockets)).hexdigest()[:8]
+        return os.path.join(self._settings.private_sockets, f"{where}-{name}.sock")
+
+    def ready(self, server: Tmux) -> None:
+        """Make the socket's directory, ours alone, and see that a server we start gets all descriptors."""
+        directory = os.path.dirname(server.socket)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        info = os.stat(directory, follow_symlinks=False)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+            raise NoTmux(f"{directory} must be a directory that only you can enter", f"ls -ld {directory}")
+        raise_descriptor_limit()
+
+
+def look(server: Tmux) -> Look:
+    """The server's process and its sessions, in one call."""
+    pid, sessions = 0, set()
+    for line in server.run(["list-sessions", "-F", "#{pid} #{session_name}"]).splitlines():
+        number, _, name = line.partition(" ")
+        pid = int(number)
+        sessions.add(name)
+    return Look(pid, frozenset(sessions))
+
+
+def has_room(pid: int, panes: int) -> bool:
+    """Whether the server can open `panes` more; not being able to look counts as no."""
+    try:
+        with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+            soft = next(line.split()[3] for line in file if line.startswith("Max open files"))
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+    except (OSError, StopIteration):
+        return False
+    return soft == "unlimited" or used + panes * _PER_PANE + _HEADROOM <= int(soft)
+
+
+def raise_descriptor_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def usual_descriptor_limit() -> int:
+    """The soft limit this process was started with, for the agents to have again."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,224 @@
+"""Teams in tmux: opened by one invocation, read by one listing, ended with everything they started."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+
+from mas.model.errors import AgentExited, AlreadyThere, NoTmux
+from mas.runtime.runtime import PaneState, Place, TeamPlan, WindowPlan
+from mas.runtime.servers import Servers, look
+from mas.runtime.tmux import Command, TmuxFailed
+from mas.settings import LEGACY_TMUX
+
+_PANE_WIDTH = 100
+_PANE_HEIGHT = 30
+# tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
+_SPLITS_BETWEEN_LAYOUTS = 3
+_STATE = "#{session_name} #{pane_id} #{?@mas_agent,#{@mas_agent},-} #{pane_pid} #{pane_dead} #{pane_dead_status}"
+# Hooks of the user's configuration that would run in the middle of opening a team.
+_HOOKS = (
+    "after-new-window",
+    "after-split-window",
+    "after-select-layout",
+    "after-set-option",
+    "after-set-hook",
+    "after-select-window",
+    "after-list-panes",
+    "window-linked",
+    "window-layout-changed",
+    "pane-died",
+    "pane-exited",
+)
+
+
+class TmuxTeams:
+    """The `Runtime` on tmux."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+
+    def place(self, name: str, panes: int) -> str:
+        return self._servers.place(name, panes)
+
+    def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
+        server = self._servers.at(socket)
+        self._servers.ready(server)
+        try:
+            # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
+            printed = server.run(*_opening(team), cwd=team.directory)
+        except TmuxFailed as error:
+            if server.listening() and team.name in look(server).sessions:
+                if error.said.startswith("duplicate session"):
+                    raise AlreadyThere(f"tmux already has a session {team.name}") from None
+                self.close(Place(socket, team.name))
+            raise
+        panes = {state.agent: state.pane for state in _states(printed) if state.agent}
+        strays = [state.pane for state in _states(printed) if not state.agent]
+        if strays:
+            server.run(*(["kill-pane", "-t", pane] for pane in strays))
+        if len(panes) != team.size:
+            self.close(Place(socket, team.name))
+            raise NoTmux(f"tmux opened {len(panes)} of {team.size} panes", "mas doctor")
+        return panes
+
+    def close(self, place: Place) -> None:
+        server = self._servers.at(place.socket)
+        try:
+            server.run(["kill-session", "-t", f"={place.name}"])
+        except TmuxFailed:
+            if server.listening() and place.name in look(server).sessions:
+                raise
+        if server.private and not server.listening():
+            # tmux leaves the socket of a server that has ended.
+            try:
+                os.unlink(place.socket)
+            except FileNotFoundError:
+                return
+
+    def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
+        by_socket: dict[str, list[Place]] = {}
+        for place in places:
+            by_socket.setdefault(place.socket, []).append(place)
+        found: dict[Place, bool | None] = {}
+        for socket, there in by_socket.items():
+            found.update(self._alive_at(socket, there))
+        return found
+
+    def _alive_at(self, socket: str, places: list[Place]) -> dict[Place, bool | None]:
+        server = self._servers.at(socket)
+        try:
+            if not server.listening():
+                return dict.fromkeys(places, False)
+            if server.private and len(places) == 1 and os.path.basename(socket).endswith(f"{places[0].name}.sock"):
+                # A server of the session's own lives exactly as long as the session.
+                return {places[0]: True}
+            sessions = look(server).sessions
+        except TmuxFailed:
+            # It ended between the two looks, or it cannot answer: look once more at which.
+            return dict.fromkeys(places, None if server.listening() else False)
+        except NoTmux:
+            return dict.fromkeys(places, None)
+        return {place: place.name in sessions for place in places}
+
+    def panes(self, place: Place) -> list[PaneState]:
+        server = self._servers.at(place.socket)
+        if not server.listening():
+            return []
+        try:
+            printed = server.run(["list-panes", "-s", "-t", f"={place.name}:", "-F", _STATE])
+        except TmuxFailed:
+            if server.listening() and place.name in look(server).sessions:
+                raise
+            return []
+        return list(_states(printed))
+
+    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
+        server = self._servers.at(place.socket)
+        buffer = f"mas-{secrets.token_hex(8)}"
+        enter = ["send-keys", "-t", pane, "Enter"]
+        commands: list[Command] = [
+            ["copy-mode", "-q", "-t", pane],
+            ["load-buffer", "-b", buffer, "-"],
+            ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", pane],
+        ]
+        try:
+            if submit_delay:
+                server.run(*commands, stdin=text.encode())
+                # The program needs this long to take a paste for one; its provider names the time.
+                time.sleep(submit_delay)
+                server.run(enter)
+            else:
+                server.run(*commands, enter, stdin=text.encode())
+        except TmuxFailed as error:
+            raise AgentExited(f"The pane {pane} is gone: {error.said}", "mas show") from None
+
+    def screen(self, place: Place, pane: str, lines: int) -> str:
+        server = self._servers.at(place.socket)
+        text = server.run(["capture-pane", "-p", "-J", "-t", pane, "-S", f"-{lines}"])
+        return "\n".join(text.rstrip().split("\n")[-lines:])
+
+    def attach(self, place: Place, pane: str | None) -> None:
+        server = self._servers.at(place.socket)
+        commands: list[Command] = []
+        if pane:
+            commands += [["select-window", "-t", pane], ["select-pane", "-t", pane]]
+        inside = os.environ.get("TMUX", "").rsplit(",", 2)[0]
+        verb = "switch-client" if inside == place.socket else "attach-session"
+        argv = server.argv(*commands, [verb, "-t", f"={place.name}"])
+        environ = {key: value for key, value in os.environ.items() if key != "TMUX" or verb == "switch-client"}
+        os.execve(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
+
+    def legacy_running(self) -> bool:
+        server = self._servers.user()
+        try:
+            return server.listening() and LEGACY_TMUX in look(server).sessions
+        except NoTmux:
+            return False
+
+
+def _opening(team: TeamPlan) -> Iterator[Command]:
+    """All of a team as one chain of commands."""
+    width, height = _window_size(max(len(window.panes) for window in team.windows))
+    for number, window in enumerate(team.windows):
+        there = f"={team.name}:={window.name}"
+        for position, pane in enumerate(window.panes):
+            if number == position == 0:
+                size = ["-x", str(width), "-y", str(height)]
+                yield ["new-session", "-d", "-s", team.name, "-n", window.name, *size, *pane.argv]
+                yield from _session_options(team.name)
+                # A hook on new sessions may have split the window by now; ours is the pane at the top.
+                first = f"{there}.{{top-left}}"
+            elif position == 0:
+                yield ["new-window", "-t", f"={team.name}:", "-n", window.name, *pane.argv]
+                first = there
+            else:
+                yield ["split-window", "-t", there, *pane.argv]
+                first = there
+            if position == 0:
+                yield from _window_options(there)
+            yield ["set-option", "-p", "-t", first, "@mas_agent", pane.agent]
+            yield ["set-option", "-p", "-t", first, "@mas_label", pane.label]
+            if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
+                yield ["select-layout", "-t", there, "tiled"]
+        yield from _arranged(there, window)
+    yield ["select-window", "-t", f"={team.name}:={team.windows[0].name}"]
+    yield ["list-panes", "-s", "-t", f"={team.name}:", "-F", _STATE]
+
+
+def _session_options(name: str) -> Iterator[Command]:
+    """What the user's configuration must not decide for a team."""
+    yield ["set-option", "-t", f"={name}:", "destroy-unattached", "off"]
+    for hook in _HOOKS:
+        # -q: not every tmux has every hook.
+        yield ["set-option", "-q", "-t", f"={name}:", hook, ""]
+
+
+def _window_options(window: str) -> Iterator[Command]:
+    yield ["set-option", "-w", "-t", window, "remain-on-exit", "on"]
+    yield ["set-option", "-w", "-t", window, "pane-border-status", "top"]
+    yield ["set-option", "-w", "-t", window, "pane-border-format", " #{@mas_agent} #{@mas_label} "]
+
+
+def _arranged(window: str, plan: WindowPlan) -> Iterator[Command]:
+    if len(plan.panes) > 1:
+        yield ["select-layout", "-t", window, "tiled"]
+
+
+def _window_size(panes: int) -> tuple[int, int]:
+    """A window in which the tiled layout gives every pane its size, with a title line above each."""
+    rows = columns = 1
+    while rows * columns < panes:
+        rows += 1
+        if rows * columns < panes:
+            columns += 1
+    return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 1) + 1
+
+
+def _states(printed: str) -> Iterator[PaneState]:
+    for line in printed.splitlines():
+        _, pane, agent, pid, dead, *status = line.split(" ")
+        exit_status = int(status[0]) if status and status[0] else None
+        yield PaneState(pane, None if agent == "-" else agent, int(pid), dead == "1", exit_status)

@@ -1,0 +1,89 @@
+"""One tmux server, spoken to by its command line. Text never passes through a shell or a format."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+
+from mas.model.errors import NoTmux
+
+_PATIENCE = 30.0
+_NOBODY_THERE = {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR}
+
+Command = Sequence[str]
+
+
+class TmuxFailed(NoTmux):
+    """tmux answered, and the answer was no."""
+
+    def __init__(self, command: str, said: str) -> None:
+        super().__init__(f"tmux refused {command}: {said or 'no reason given'}", "mas doctor")
+        self.said = said
+
+
+def tmux_program() -> str:
+    """Where tmux is; `NoTmux` if it is nowhere."""
+    found = shutil.which("tmux")
+    if found is None:
+        raise NoTmux("tmux is not installed", "apt-get install tmux")
+    return found
+
+
+class Tmux:
+    """The server at one socket. `private` ones are ours alone and read no configuration file."""
+
+    def __init__(self, socket_path: str, private: bool) -> None:
+        self.socket = socket_path
+        self.private = private
+
+    def argv(self, *commands: Command) -> list[str]:
+        """One invocation for all `commands`."""
+        argv = [tmux_program(), "-S", self.socket]
+        if self.private:
+            argv += ["-f", os.devnull]
+        for position, command in enumerate(commands):
+            if position:
+                argv.append(";")
+            argv += [_literal(word) for word in command]
+        return argv
+
+    def run(self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None) -> str:
+        """What tmux printed; `TmuxFailed` if it refused, `NoTmux` if it does not answer."""
+        argv = self.argv(*commands)
+        environ = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+        try:
+            done = subprocess.run(
+                argv,
+                input=b"" if stdin is None else stdin,
+                capture_output=True,
+                cwd=cwd,
+                env=environ,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor") from None
+        if done.returncode:
+            raise TmuxFailed(commands[0][0], done.stderr.decode("utf-8", "replace").strip())
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    def listening(self) -> bool:
+        """Whether a server is there. Only a clear no is a no: anything unclear is `NoTmux`."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_PATIENCE)
+            try:
+                probe.connect(self.socket)
+            except OSError as error:
+                if error.errno in _NOBODY_THERE:
+                    return False
+                raise NoTmux(f"Cannot look at tmux at {self.socket}: {error}", "mas doctor") from None
+        return True
+
+
+def _literal(word: str) -> str:
+    """A word ending in `;` would end the command."""
+    return word[:-1] + "\\;" if word.endswith(";") else word

@@ -1,0 +1,1 @@
+"""What MAS does; one verb per file."""

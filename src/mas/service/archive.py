@@ -1,0 +1,52 @@
+"""Archive and unarchive: a stopped session as one compressed file, and back."""
+
+from __future__ import annotations
+
+from mas.model.errors import BadTransition, NoSession
+from mas.model.ids import SessionId, find_session
+from mas.model.session import Gone, Session, Status
+from mas.model.views import SessionDetail
+from mas.service.show import describe
+from mas.service.world import Progress, World
+from mas.store.archive import ArchiveInfo
+from mas.store.registry import entry_of
+
+
+def archive(world: World, session_id: SessionId, progress: Progress | None = None) -> ArchiveInfo:
+    """Pack a stopped session; the original goes only when the archive has been read back."""
+    with world.intents.begin(session_id, "archive") as operation:
+        session = world.records.load(session_id)
+        if session.status is Status.ACTIVE:
+            raise BadTransition(session_id, session.status, Gone.ARCHIVED, f"mas stop {session_id}")
+        operation.undo(lambda: world.archives.drop_half(session_id))
+        world.logs.session(session_id, "archive")
+        info = world.archives.pack(_info(world, session), progress)
+        operation.no_return()
+        world.registry.drop(session_id, Gone.ARCHIVED)
+        world.workspace.discard(session_id)
+        operation.done()
+    return info
+
+
+def unarchive(world: World, reference: str, progress: Progress | None = None) -> SessionDetail:
+    """Bring an archived session back as a stopped one."""
+    try:
+        session_id = find_session(reference, (info.session_id for info in world.archives.list()))
+    except NoSession:
+        raise NoSession(reference, "mas list --status archived") from None
+    with world.intents.begin(session_id, "unarchive") as operation:
+        world.archives.make_room(session_id)
+        operation.undo(lambda: world.workspace.discard(session_id))
+        world.archives.unpack(session_id, progress)
+        session = world.records.load(session_id)._replace(socket=None)
+        world.records.save(session)
+        world.registry.put(entry_of(session))
+        operation.no_return()
+        world.archives.remove(session_id)
+        operation.done()
+    world.logs.session(session_id, "unarchive")
+    return describe(world, session)
+
+
+def _info(world: World, session: Session) -> ArchiveInfo:
+    return ArchiveInfo(session.id, session.created_at, world.now(), session.name, len(session.agents), 0)

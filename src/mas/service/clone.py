@@ -1,0 +1,28 @@
+"""Clone: a new session with the work of another."""
+
+from __future__ import annotations
+
+from mas.model.ids import SessionId, parse_name
+from mas.model.views import SessionDetail
+from mas.service.copied import copied
+from mas.service.restore import restore
+from mas.service.show import describe
+from mas.service.start import draw_id
+from mas.service.world import Progress, World
+
+
+def clone(
+    world: World, source_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
+) -> SessionDetail:
+    """Copy a session's files and configuration into a new, stopped one; `run_it` restores that too."""
+    run = world.records.load_run(source_id)
+    run = run._replace(name=parse_name(name) if name else run.name)
+    # Owning the source keeps it from being deleted or archived under the copy.
+    with world.intents.begin(source_id, "read") as reading:
+        source = world.layout.session(source_id).root
+        session, skipped = copied(world, "clone", draw_id(world), run, source, progress)
+        reading.done()
+    warnings = tuple(f"Not copied: {path}" for path in skipped)
+    if run_it:
+        return restore(world, session.id)._replace(warnings=warnings)
+    return describe(world, session, warnings)

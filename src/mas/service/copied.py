@@ -1,0 +1,32 @@
+"""A new, stopped session filled with the work of another directory: what clone and migrate share."""
+
+from __future__ import annotations
+
+from mas.model.ids import SessionId
+from mas.model.run import Run
+from mas.model.session import Session, Status, agent_runs
+from mas.service.world import Progress, World
+from mas.store.registry import entry_of
+from mas.store.tree import sync_tree
+
+
+def copied(
+    world: World, verb: str, session_id: SessionId, run: Run, source: str, progress: Progress | None
+) -> tuple[Session, list[str]]:
+    """The session, whole or not at all, and what of `source` could not be copied."""
+    with world.intents.begin(session_id, verb) as operation:
+        world.workspace.create(session_id)
+        operation.undo(lambda: world.workspace.discard(session_id))
+        world.workspace.furnish(session_id)
+        skipped = world.workspace.copy_session(source, session_id, progress)
+        world.workspace.fill_units(session_id, [agent.id for agent in run.team.agents()])
+        world.records.save_run(session_id, run)
+        sync_tree(world.layout.session(session_id).root)
+        now = world.now()
+        origin = f"{verb}: {source}"
+        session = Session(session_id, Status.STOPPED, now, now, now, run.name, None, agent_runs(run.team), origin)
+        world.records.save(session)
+        world.registry.put(entry_of(session))
+        operation.done()
+    world.logs.session(session_id, origin)
+    return session, skipped

@@ -1,0 +1,47 @@
+"""Delete and undelete: a session goes to the trash, and comes back from it."""
+
+from __future__ import annotations
+
+from mas.model.errors import Corrupt, NoSession
+from mas.model.ids import SessionId, find_session
+from mas.model.session import Gone
+from mas.model.views import SessionDetail
+from mas.service.show import describe
+from mas.service.stop import stop_owned
+from mas.service.world import World
+from mas.store.registry import entry_of
+
+
+def delete(world: World, session_id: SessionId) -> None:
+    """Stop a session and move its directory to the trash."""
+    if not world.layout.is_session(session_id):
+        raise NoSession(session_id)
+    with world.intents.begin(session_id, "delete") as operation:
+        operation.no_return()
+        try:
+            stop_owned(world, session_id)
+        except Corrupt:
+            # A damaged session may be deleted; the directory goes to the trash as it is.
+            pass
+        world.logs.session(session_id, "delete")
+        world.workspace.trash(session_id, world.now())
+        world.registry.drop(session_id, Gone.DELETED)
+        operation.done()
+
+
+def undelete(world: World, reference: str) -> SessionDetail:
+    """Bring a deleted session back as a stopped one."""
+    trash = {trashed.session_id: trashed for trashed in reversed(list(world.workspace.trashed()))}
+    try:
+        session_id = find_session(reference, trash)
+    except NoSession:
+        raise NoSession(reference, "mas list --status deleted") from None
+    with world.intents.begin(session_id, "undelete") as operation:
+        operation.no_return()
+        world.workspace.untrash(trash[session_id])
+        session = world.records.load(session_id)._replace(socket=None)
+        world.records.save(session)
+        world.registry.put(entry_of(session))
+        operation.done()
+    world.logs.session(session_id, "undelete")
+    return describe(world, session)

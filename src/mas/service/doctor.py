@@ -1,0 +1,90 @@
+"""Doctor: what MAS needs, whether it is there, and what to do if not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+
+from mas.model.errors import MasError
+from mas.model.team import Agent
+from mas.model.views import Check, Diagnosis
+from mas.runtime.host import descriptor_limit, terminals, tmux_version
+from mas.service.repair import repair
+from mas.service.world import World
+
+_OLDEST_TMUX = (3, 2)
+_LITTLE_DISK = 1 << 30
+_FEW_DESCRIPTORS = 1024
+_FEW_TERMINALS = 64
+
+
+def doctor(world: World) -> Diagnosis:
+    """Look at everything MAS stands on."""
+    looks: tuple[Callable[[World], Iterator[Check]], ...] = (
+        _python,
+        _tmux,
+        _workspace,
+        _machine,
+        _providers,
+        _registry,
+    )
+    checks = tuple(check for look in looks for check in look(world))
+    return Diagnosis(checks, all(check.ok for check in checks))
+
+
+def _python(world: World) -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
+
+
+def _tmux(world: World) -> Iterator[Check]:
+    try:
+        text = tmux_version()
+    except MasError as error:
+        yield Check("tmux", False, error.message, error.hint)
+        return
+    numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:2])
+    yield Check("tmux", numbers >= _OLDEST_TMUX, text, "MAS needs tmux 3.2 or newer")
+    yield Check("tmux.server", True, f"{world.settings.tmux_server} (the user's own: {world.settings.user_socket})")
+
+
+def _workspace(world: World) -> Iterator[Check]:
+    root = world.layout.root
+    yield Check("workspace", os.access(root, os.W_OK), root, f"make {root} writable")
+    for path, mode in ((world.layout.sessions, 0o755), (world.layout.private, 0o700)):
+        found = stat.S_IMODE(os.stat(path).st_mode)
+        name = os.path.relpath(path, root)
+        yield Check(f"mode of {name}", found == mode, f"{found:o}", f"chmod {mode:o} {path}")
+    for part in (world.layout.unit, world.layout.workflows):
+        count = len(os.listdir(part)) if os.path.isdir(part) else 0
+        yield Check(f"templates {os.path.basename(part)}", count > 0, f"{count} entries", f"mas init {root}")
+
+
+def _machine(world: World) -> Iterator[Check]:
+    free = shutil.disk_usage(world.layout.root).free
+    yield Check("disk", free > _LITTLE_DISK, f"{free >> 20} MiB free", "mas prune --older-than 7d")
+    limit = descriptor_limit()
+    yield Check("descriptors", limit >= _FEW_DESCRIPTORS, f"{limit} for a server of ours", "ulimit -Hn 65536")
+    used, most = terminals()
+    if most:
+        yield Check("terminals", most - used > _FEW_TERMINALS, f"{used} of {most} in use", "sysctl kernel.pty.max")
+
+
+def _providers(world: World) -> Iterator[Check]:
+    for name in world.providers.names():
+        try:
+            program = world.providers.program(Agent("00", "meta", provider=name))
+            yield Check(f"provider {name}", True, program.argv[0])
+        except MasError as error:
+            wanted = name == world.settings.provider
+            yield Check(f"provider {name}", not wanted, error.message, error.hint)
+
+
+def _registry(world: World) -> Iterator[Check]:
+    findings = repair(world, dry_run=True).findings
+    text = "agrees with the directories and tmux" if not findings else f"{len(findings)} findings: {findings[0].what}"
+    yield Check("registry", not findings, text, "mas repair")

@@ -1,0 +1,60 @@
+"""List: the registry after one look at tmux."""
+
+from __future__ import annotations
+
+from mas.model.errors import BadInput
+from mas.model.ids import tmux_name
+from mas.model.session import Gone, Status
+from mas.model.views import SessionInfo, SessionList
+from mas.service.reconcile import reconcile
+from mas.service.world import World
+from mas.store.registry import IndexEntry
+
+STATUSES = (*Status, *Gone)
+
+
+def list_sessions(world: World, status: str | None = None, limit: int | None = None, offset: int = 0) -> SessionList:
+    """Sessions, oldest first. Archived and deleted ones are only listed when asked for."""
+    if status is not None and status not in STATUSES:
+        raise BadInput(f"No status {status!r} (there are: {', '.join(STATUSES)})")
+    if offset < 0 or (limit is not None and limit < 0):
+        raise BadInput("limit and offset must not be negative")
+    warnings: list[str] = []
+    if status == Gone.ARCHIVED:
+        found = [
+            _info(
+                world,
+                IndexEntry(info.session_id, Status.STOPPED, info.created_at, info.archived_at, info.name, info.agents),
+            )
+            for info in world.archives.list()
+        ]
+    elif status == Gone.DELETED:
+        found = [
+            _info(world, IndexEntry(trashed.session_id, Status.STOPPED, "", trashed.deleted_at))
+            for trashed in world.workspace.trashed()
+        ]
+    else:
+        entries, warnings = reconcile(world)
+        found = [_info(world, entry) for entry in entries if status is None or entry.status == status]
+    found.sort(key=lambda info: (info.created_at, info.session_id))
+    if status in set(Gone):
+        found = [info._replace(status=status) for info in found]
+    end = None if limit is None else offset + limit
+    return SessionList(tuple(found[offset:end]), len(found), tuple(warnings))
+
+
+def _info(world: World, entry: IndexEntry) -> SessionInfo:
+    paths = world.layout.session(entry.session_id)
+    return SessionInfo(
+        session_id=entry.session_id,
+        tmux_session=tmux_name(entry.session_id),
+        name=entry.name,
+        status=entry.status,
+        created_at=entry.created_at,
+        last_activity=entry.last_activity,
+        working_dir=paths.root,
+        unit_dir=paths.unit,
+        workflows_dir=paths.workflows,
+        agent_count=entry.agents,
+        tmux_socket=entry.socket,
+    )

@@ -1,0 +1,105 @@
+"""Migrate: old shared workspaces and old global sessions become isolated sessions here. Copies, never moves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+from mas.model.errors import BadInput, Corrupt, NotFound
+from mas.model.ids import SessionId, is_session_id
+from mas.model.run import Run, parse_run
+from mas.model.views import Migrated, Migration
+from mas.service.copied import copied
+from mas.service.reconcile import entries_of
+from mas.service.start import draw_id
+from mas.service.world import Progress, World
+from mas.settings import LEGACY_TMUX
+
+_LARGEST_CONFIG = 1 << 20
+_VERB = "migrate"
+
+
+def migrate(
+    world: World, source: str | None, legacy_home: str, dry_run: bool, progress: Progress | None = None
+) -> Migration:
+    """Bring over `source`, or else what is old in this workspace and in the home directory."""
+    sources = list(_sources(world, source, legacy_home))
+    if source and not sources:
+        raise NotFound(f"Nothing to migrate at {source} (no unit/ directory, no sessions/ with one)")
+    known = _origins(world)
+    migrated = []
+    for path in sources:
+        if f"{_VERB}: {path}" in known:
+            migrated.append(Migrated(path, known[f"{_VERB}: {path}"], "was migrated before"))
+        elif dry_run:
+            migrated.append(Migrated(path, None, "would be copied"))
+        else:
+            migrated.append(Migrated(path, _bring(world, path, progress), "copied; the original is as it was"))
+    warnings = []
+    if world.runtime.legacy_running():
+        warnings.append(
+            f"The old tmux session {LEGACY_TMUX} is still running; its files were copied as they are now. "
+            f"Ended by: tmux kill-session -t {LEGACY_TMUX}"
+        )
+    return Migration(tuple(migrated), tuple(warnings))
+
+
+def _sources(world: World, source: str | None, legacy_home: str) -> Iterator[str]:
+    """The old workspaces and sessions there are, each a directory with `unit/` in it."""
+    if source is not None:
+        roots = [os.path.realpath(source)]
+        if roots[0] == world.layout.root and not _is_old(world.layout.root):
+            raise BadInput(f"{source} is this workspace, and not an old one")
+    else:
+        roots = [legacy_home, *([world.layout.root] if _is_old(world.layout.root) else [])]
+    for root in roots:
+        if os.path.isdir(os.path.join(root, "unit")):
+            yield root
+        sessions = os.path.join(root, "sessions")
+        if root == world.layout.root or not os.path.isdir(sessions):
+            continue
+        for name in sorted(os.listdir(sessions)):
+            path = os.path.join(sessions, name)
+            if os.path.isdir(os.path.join(path, "unit")) and not os.path.islink(path):
+                yield path
+
+
+def _is_old(root: str) -> bool:
+    return os.path.lexists(os.path.join(root, ".mas_session"))
+
+
+def _origins(world: World) -> dict[str, str]:
+    found = {}
+    for entry in entries_of(world):
+        try:
+            origin = world.records.load(SessionId(entry.session_id)).origin
+        except Corrupt:
+            continue
+        if origin:
+            found[origin] = entry.session_id
+    return found
+
+
+def _bring(world: World, path: str, progress: Progress | None) -> SessionId:
+    """One old directory as a stopped session, under its old id where that is one and is free."""
+    name = os.path.basename(path)
+    free = is_session_id(name) and not os.path.lexists(world.layout.session(name).root)
+    session_id = SessionId(name) if free and not world.archives.has(name) else draw_id(world)
+    run = _old_run(path)._replace(name=None if is_session_id(name) else _name(name))
+    return copied(world, _VERB, session_id, run.settled(world.settings.provider), path, progress)[0].id
+
+
+def _old_run(path: str) -> Run:
+    """The old configuration where it can still be understood, else the default team."""
+    try:
+        with open(os.path.join(path, "config.json"), "rb") as file:
+            body = json.loads(file.read(_LARGEST_CONFIG))
+        return parse_run({"agents": body.get("agents") or {}})
+    except (OSError, ValueError, AttributeError, BadInput):
+        return Run()
+
+
+def _name(text: str) -> str | None:
+    kept = "".join(character for character in text if character.isprintable()).strip().lstrip("-")[:64].strip()
+    return kept or None

@@ -1,0 +1,87 @@
+"""Prune: old sessions go to the trash, old trash goes for good."""
+
+from __future__ import annotations
+
+from calendar import timegm
+from collections.abc import Iterator
+from time import strptime
+from typing import NamedTuple
+
+from mas.model.errors import BadInput
+from mas.model.ids import SessionId
+from mas.model.session import Gone, Status
+from mas.model.views import Pruned, PrunePlan
+from mas.service.delete import delete
+from mas.service.reconcile import reconcile
+from mas.service.world import World
+from mas.store.tree import usage
+
+PRUNABLE = (Status.STOPPED, Status.ERROR, Gone.ARCHIVED, Gone.DELETED)
+_BY_DEFAULT = (Status.STOPPED, Status.ERROR, Gone.DELETED)
+
+
+class Policy(NamedTuple):
+    """What to prune: what has rested for `older_than` seconds, but never the `keep` newest of each kind."""
+
+    older_than: float | None = None
+    keep: int | None = None
+    statuses: tuple[str, ...] = ()
+
+
+def prune(world: World, policy: Policy, dry_run: bool) -> PrunePlan:
+    """Carry out `policy`, or with `dry_run` only say what it would do. Active sessions are never touched."""
+    if policy.older_than is None and policy.keep is None:
+        raise BadInput("Say what to prune", "mas prune --older-than 7d --dry-run")
+    if policy.keep is not None and policy.keep < 0:
+        raise BadInput("--keep takes a number of sessions, 0 or more")
+    statuses = policy.statuses or _BY_DEFAULT
+    for status in statuses:
+        if status not in PRUNABLE:
+            raise BadInput(f"{status} sessions are not pruned (there are: {', '.join(PRUNABLE)})")
+    items = tuple(item for status in statuses for item in _chosen(world, status, policy))
+    if not dry_run:
+        for item in items:
+            _carry_out(world, item)
+    return PrunePlan(items, done=not dry_run)
+
+
+def _chosen(world: World, status: str, policy: Policy) -> Iterator[Pruned]:
+    newest_first = sorted(_candidates(world, status), key=lambda item: item.since, reverse=True)
+    for item in newest_first[policy.keep or 0 :]:
+        if policy.older_than is None or _age(item.since, world.now()) > policy.older_than:
+            yield item
+
+
+def _age(since: str, now: str) -> float:
+    """Seconds between two times; what has no time is as old as can be."""
+    begun, ended = (timegm(strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) if stamp else 0 for stamp in (since, now))
+    return ended - begun
+
+
+def _candidates(world: World, status: str) -> Iterator[Pruned]:
+    if status == Gone.ARCHIVED:
+        for info in world.archives.list():
+            yield Pruned(info.session_id, info.name, status, info.archived_at, "remove", info.size)
+    elif status == Gone.DELETED:
+        for trashed in world.workspace.trashed():
+            yield Pruned(trashed.session_id, None, status, trashed.deleted_at, "remove", usage(trashed.path).disk)
+    else:
+        for entry in reconcile(world)[0]:
+            if entry.status == status:
+                disk = usage(world.layout.session(entry.session_id).root).disk
+                yield Pruned(entry.session_id, entry.name, status, entry.last_activity, "trash", disk)
+
+
+def _carry_out(world: World, item: Pruned) -> None:
+    session_id = SessionId(item.session_id)
+    if item.what == "trash":
+        delete(world, session_id)
+        return
+    with world.intents.begin(session_id, "purge") as operation:
+        operation.no_return()
+        if item.status == Gone.ARCHIVED:
+            world.archives.remove(session_id)
+        for trashed in world.workspace.trashed():
+            if (trashed.session_id, trashed.deleted_at) == (session_id, item.since):
+                world.workspace.doom(trashed.path)
+        operation.done()

@@ -1,0 +1,108 @@
+"""Recover: finish or undo what a killed process left half-done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mas.model.errors import Corrupt, MasError
+from mas.model.ids import SessionId
+from mas.model.session import Gone, Status
+from mas.service.stop import set_status, stop_owned
+from mas.service.team import close_team
+from mas.service.world import World
+from mas.store.intents import Intent
+from mas.store.registry import entry_of
+
+
+def finish(world: World) -> list[str]:
+    """See to every piece of unfinished work; answers what could not be finished, and why."""
+    problems = []
+    for operation in world.intents.unfinished():
+        intent = operation.intent
+        try:
+            _FINISH[intent.verb](world, intent, SessionId(intent.session_id))
+            world.workspace.clear_doomed(intent.session_id)
+        except (MasError, OSError) as error:
+            problems.append(f"Could not finish an interrupted {intent.verb} of {intent.session_id}: {error}")
+            continue
+        operation.done()
+        world.logs.workspace(f"finished an interrupted {intent.verb} of {intent.session_id}")
+    return problems
+
+
+def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
+    """A session that never got into the registry was never made."""
+    if not _registered(world, session_id):
+        close_team(world, session_id, intent.socket)
+        world.workspace.discard(session_id)
+
+
+def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:
+    if not world.layout.is_session(session_id):
+        return
+    try:
+        session = stop_owned(world, session_id)
+    except Corrupt:
+        close_team(world, session_id, intent.socket)
+        return
+    if session.status is not Status.ERROR:
+        set_status(world, session, Status.STOPPED)
+
+
+def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
+    close_team(world, session_id, intent.socket)
+    _finish_stop(world, intent, session_id)
+
+
+def _finish_archive(world: World, intent: Intent, session_id: SessionId) -> None:
+    if world.archives.has(session_id):
+        world.workspace.discard(session_id)
+        world.registry.drop(session_id, Gone.ARCHIVED)
+    world.archives.drop_half(session_id)
+
+
+def _finish_unarchive(world: World, intent: Intent, session_id: SessionId) -> None:
+    if _registered(world, session_id):
+        world.archives.remove(session_id)
+    else:
+        world.workspace.discard(session_id)
+
+
+def _finish_delete(world: World, intent: Intent, session_id: SessionId) -> None:
+    if world.layout.is_session(session_id):
+        _finish_stop(world, intent, session_id)
+    else:
+        world.registry.drop(session_id, Gone.DELETED)
+
+
+def _finish_undelete(world: World, intent: Intent, session_id: SessionId) -> None:
+    if world.layout.is_session(session_id):
+        try:
+            world.registry.put(entry_of(world.records.load(session_id)))
+        except Corrupt:
+            return
+
+
+def _nothing(world: World, intent: Intent, session_id: SessionId) -> None:
+    """Nothing can be half-done beyond what every recovery sees to."""
+
+
+def _registered(world: World, session_id: SessionId) -> bool:
+    return any(entry.session_id == session_id for entry in world.registry.read())
+
+
+_FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
+    "start": _finish_making,
+    "clone": _finish_making,
+    "migrate": _finish_making,
+    "stop": _finish_stop,
+    "restore": _finish_restore,
+    "archive": _finish_archive,
+    "unarchive": _finish_unarchive,
+    "delete": _finish_delete,
+    "undelete": _finish_undelete,
+    "purge": _nothing,
+    "read": _nothing,
+    "damage": _nothing,
+    "repair": _nothing,
+}

@@ -1,0 +1,151 @@
+"""Repair: look at everything, say what is wrong, mend it; or only say it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from mas.model.errors import Busy, Corrupt, MasError
+from mas.model.ids import SessionId, tmux_name
+from mas.model.run import Run
+from mas.model.session import Session, Status
+from mas.model.views import Finding, Repair
+from mas.runtime.runtime import Place
+from mas.service.reconcile import rebuild
+from mas.service.recover import finish
+from mas.service.stop import set_status
+from mas.service.world import World
+from mas.store.atomic import set_aside
+from mas.store.registry import entry_of
+
+
+def repair(world: World, dry_run: bool) -> Repair:
+    """Find and mend damage to sessions and registry. Nothing is thrown away: damaged files are kept aside."""
+    findings = [*_unfinished(world, dry_run)]
+    for name in sorted(world.layout.directories() - world.intents.sessions()):
+        findings += _session(world, SessionId(name), dry_run)
+    findings += _registry(world, dry_run)
+    return Repair(tuple(findings), done=not dry_run)
+
+
+def _unfinished(world: World, dry_run: bool) -> Iterator[Finding]:
+    for operation in world.intents.unfinished():
+        intent = operation.intent
+        yield Finding(f"an interrupted {intent.verb} of session {intent.session_id}", "finished or undone")
+    if not dry_run:
+        if _unreadable(world.registry.read):
+            rebuild(world)
+        for problem in finish(world):
+            yield Finding(problem, "left as it is")
+
+
+def _session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Finding]:
+    """Mend one session's own files, then its status."""
+    damage = []
+    try:
+        session = world.records.load(session_id)
+    except Corrupt as error:
+        damage.append(error)
+        session = world.records.rebuild(session_id, _known(world, session_id), world.now())
+    damage += world.records.damage(session)
+    true_status = _status(world, session)
+    for damaged in damage:
+        yield Finding(f"session {session_id}: {damaged.message}", "kept aside and written anew")
+    if session.status is not true_status and not damage:
+        yield Finding(f"session {session_id} is {session.status}, tmux says {true_status}", f"set to {true_status}")
+    if dry_run or not (damage or session.status is not true_status):
+        return
+    try:
+        with world.intents.begin(session_id, "repair") as operation:
+            _mend(world, session, damage, true_status)
+            operation.done()
+    except Busy as error:
+        yield Finding(error.message, "left to it")
+
+
+def _mend(world: World, session: Session, damage: list[Corrupt], status: Status) -> None:
+    paths = world.layout.session(session.id)
+    for error in damage:
+        if os.path.lexists(error.path):
+            set_aside(error.path, world.now())
+        if error.path == paths.config:
+            world.records.save_run(session.id, _run_of(world, session))
+    for directory in (paths.logs, paths.unit, paths.workflows):
+        os.makedirs(directory, exist_ok=True)
+    os.makedirs(paths.private, mode=0o700, exist_ok=True)
+    set_status(world, session, status)
+
+
+def _run_of(world: World, session: Session) -> Run:
+    """A configuration to restore the session with, where its own was lost: the agents it is known to have."""
+    run = Run(name=session.name).settled(world.settings.provider)
+    providers = {agent.id: agent.provider for agent in session.agents}
+    if not providers:
+        return run
+    units = tuple(
+        unit._replace(
+            agents=tuple(agent._replace(provider=providers[agent.id]) for agent in unit.agents if agent.id in providers)
+        )
+        for unit in run.team.units
+    )
+    return run._replace(team=run.team._replace(name="custom", units=tuple(unit for unit in units if unit.agents)))
+
+
+def _status(world: World, session: Session) -> Status:
+    """What the session should be called, going by tmux; as it is where tmux cannot be asked."""
+    if not session.socket:
+        return Status.STOPPED
+    place = Place(session.socket, tmux_name(session.id))
+    alive = world.runtime.alive([place])[place]
+    if alive is None:
+        return session.status
+    return Status.ACTIVE if alive else Status.STOPPED
+
+
+def _known(world: World, session_id: SessionId) -> dict[str, str]:
+    try:
+        entry = next(entry for entry in world.registry.read() if entry.session_id == session_id)
+    except (Corrupt, StopIteration):
+        return {}
+    return {"createdAt": entry.created_at, "tmuxSocket": entry.socket or ""}
+
+
+def _registry(world: World, dry_run: bool) -> Iterator[Finding]:
+    """Compare both files of the registry with the directories, and write them anew where they differ."""
+    found = [
+        Finding(error.message, "kept aside and rebuilt")
+        for error in (_unreadable(world.registry.read), _unreadable(world.registry.changes))
+        if error
+    ]
+    if not found:
+        found = list(_differences(world))
+    yield from found
+    if found and not dry_run:
+        for aside in rebuild(world):
+            yield Finding(f"{aside} holds what could not be read", "kept")
+
+
+def _differences(world: World) -> Iterator[Finding]:
+    listed = {entry.session_id: entry for entry in world.registry.read()}
+    journal = {change.session_id: change.status for change in world.registry.changes()}
+    for name in sorted(world.layout.directories() - world.intents.sessions()):
+        try:
+            wanted = entry_of(world.records.load(SessionId(name)))
+        except MasError:
+            continue
+        if name not in listed:
+            yield Finding(f"session {name} is not in the registry", "added")
+        elif listed[name].status != wanted.status:
+            yield Finding(f"the registry calls session {name} {listed[name].status}", f"set to {wanted.status}")
+        if journal.get(name) != wanted.status:
+            yield Finding(f"the journal's last word on session {name} is {journal.get(name)}", "added a line")
+    for name in sorted(set(listed) - world.layout.directories() - world.intents.sessions()):
+        yield Finding(f"session {name} is in the registry but has no directory", "taken out")
+
+
+def _unreadable(read: Callable[[], object]) -> Corrupt | None:
+    try:
+        read()
+    except Corrupt as error:
+        return error
+    return None

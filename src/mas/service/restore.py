@@ -1,0 +1,47 @@
+"""Restore: a stopped session comes back in the same directory with the same team."""
+
+from __future__ import annotations
+
+from mas.model.errors import Conflict
+from mas.model.ids import SessionId, tmux_name
+from mas.model.session import Session, Status
+from mas.model.views import SessionDetail
+from mas.service.show import describe
+from mas.service.team import close_team, open_team, programs_of
+from mas.service.world import World
+from mas.store.atomic import ensure_directory
+from mas.store.layout import OPEN_DIR
+from mas.store.registry import entry_of
+
+
+def restore(world: World, session_id: SessionId) -> SessionDetail:
+    """Bring a stopped session back; each agent resumes where its provider can."""
+    return describe(world, restored(world, session_id))
+
+
+def restored(world: World, session_id: SessionId) -> Session:
+    run = world.records.load_run(session_id).settled(world.settings.provider)
+    programs = programs_of(world, run, resume=True)
+    socket = world.runtime.place(tmux_name(session_id), len(programs))
+    with world.intents.begin(session_id, "restore", socket) as operation:
+        before = world.records.load(session_id)
+        if before.status is Status.ACTIVE:
+            raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
+        after = before.to(Status.ACTIVE, world.now())
+        # What a crash of tmux left over must not work beside the new agents.
+        close_team(world, session_id, before.socket)
+        paths = world.layout.session(session_id)
+        ensure_directory(paths.private, 0o700)
+        ensure_directory(paths.logs, OPEN_DIR)
+        ensure_directory(paths.unit, OPEN_DIR)
+        if not run.lazy_units:
+            world.workspace.fill_units(session_id, list(programs))
+        operation.undo(lambda: close_team(world, session_id, socket))
+        agents = open_team(world, session_id, run, programs, socket)
+        after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
+        operation.undo(lambda: world.records.save(before))
+        world.records.save(after)
+        world.registry.put(entry_of(after))
+        operation.done()
+    world.logs.session(session_id, f"restore {len(agents)} agents")
+    return after

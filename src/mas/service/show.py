@@ -1,0 +1,88 @@
+"""Show: everything about one session, its agents as they are now."""
+
+from __future__ import annotations
+
+import os
+
+from mas.model.errors import Corrupt, NoTmux
+from mas.model.ids import SessionId
+from mas.model.session import AgentRun, Session, Status
+from mas.model.views import AgentView, SessionDetail
+from mas.runtime.runtime import PaneState
+from mas.service.team import place_of
+from mas.service.world import World
+
+
+def show(world: World, session_id: SessionId) -> SessionDetail:
+    """The session as its directory and tmux tell it."""
+    return describe(world, world.records.load(session_id))
+
+
+def describe(world: World, session: Session, warnings: tuple[str, ...] = ()) -> SessionDetail:
+    """What `show` answers, for a session already at hand."""
+    paths = world.layout.session(session.id)
+    try:
+        agents = agents_of(world, session)
+    except NoTmux as error:
+        agents = tuple(_view(agent, None, f"could not look: {error.message}") for agent in session.agents)
+        warnings = (*warnings, error.message)
+    try:
+        pairs = world.records.pairs(session.id)
+    except Corrupt as error:
+        pairs, warnings = {}, (*warnings, error.message)
+    return SessionDetail(
+        session_id=session.id,
+        tmux_session=session.tmux,
+        name=session.name,
+        status=session.status,
+        created_at=session.created_at,
+        started_at=session.started_at,
+        last_activity=session.last_activity,
+        working_dir=paths.root,
+        unit_dir=paths.unit,
+        workflows_dir=paths.workflows,
+        unit_dirs={agent.id: os.path.join(paths.unit, agent.id) for agent in session.agents},
+        config_file=paths.config,
+        logs={
+            "session": paths.session_log(),
+            "api": paths.at("logs", "api.log"),
+            **{agent.id: paths.agent_log(agent.id) for agent in session.agents},
+        },
+        tmux_socket=session.socket,
+        origin=session.origin,
+        session_file=pairs,
+        agents=agents,
+        warnings=warnings,
+    )
+
+
+def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
+    """The session's agents with their live state."""
+    place = place_of(session)
+    panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
+    by_agent = {pane.agent: pane for pane in panes}
+    return tuple(_view(agent, by_agent.get(agent.id), "") for agent in session.agents)
+
+
+def _view(agent: AgentRun, pane: PaneState | None, unseen: str) -> AgentView:
+    if unseen:
+        state, text, status = "unknown", unseen, None
+    elif pane is None:
+        state, text, status = "exited", "not running", None
+    elif pane.dead:
+        status = pane.exit_status
+        state, text = "exited", "ended" if status is None else f"exit status {status}"
+    else:
+        state, text, status = "unknown", "running; reports no state", None
+    return AgentView(
+        id=agent.id,
+        unit=agent.unit,
+        role=agent.role,
+        provider=agent.provider,
+        model=agent.model,
+        state=state,
+        state_text=text,
+        state_source="tmux" if not unseen else "none",
+        pane=pane.pane if pane else None,
+        exit_status=status,
+    )

@@ -1,0 +1,120 @@
+"""Start: a new session, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from threading import Thread
+
+from mas.model.errors import AlreadyThere
+from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
+from mas.model.run import Run
+from mas.model.session import Session, Status
+from mas.model.views import SessionDetail
+from mas.providers.provider import Program
+from mas.service.show import describe
+from mas.service.team import close_team, open_team, programs_of
+from mas.service.world import Progress, World
+from mas.store.registry import entry_of
+from mas.store.tree import sync_tree
+
+_DRAWS = 8
+
+
+def start(world: World, run: Run, legacy: bool, progress: Progress | None = None) -> SessionDetail:
+    """Start a session as `run` says. `legacy` marks a request for the old single mode: it gets the warning."""
+    run = run.settled(world.settings.provider)
+    programs = programs_of(world, run)
+    legacy = legacy or wants_legacy(world)
+    for attempt in range(_DRAWS):
+        session_id = draw_id(world)
+        try:
+            session = _start_as(world, session_id, run, programs, progress)
+        except AlreadyThere:
+            # Another workspace has a tmux session of that name on the same server.
+            if attempt == _DRAWS - 1:
+                raise
+            continue
+        break
+    warnings = legacy_warning(session.id) if legacy else ()
+    if warnings:
+        world.logs.session(session.id, "legacy session mode was asked for; started an isolated session")
+        world.logs.workspace(f"legacy session mode was asked for; started isolated session {session.id}")
+    return describe(world, session, warnings)
+
+
+def draw_id(world: World) -> SessionId:
+    """An id whose first eight characters no session of this workspace has, wherever it is kept."""
+    kept = [
+        *world.layout.directories(),
+        *world.intents.sessions(),
+        *os.listdir(world.layout.archive),
+        *os.listdir(world.layout.trash),
+    ]
+    taken = {name[:PREFIX_LENGTH] for name in kept}
+    while True:
+        session_id = world.new_id()
+        if session_id[:PREFIX_LENGTH] not in taken:
+            return session_id
+
+
+def _start_as(
+    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], progress: Progress | None
+) -> Session:
+    socket = world.runtime.place(tmux_name(session_id), len(programs))
+    with world.intents.begin(session_id, "start", socket) as operation:
+        world.workspace.create(session_id)
+        operation.undo(lambda: world.workspace.discard(session_id))
+        world.workspace.furnish(session_id)
+        world.workspace.copy_templates(session_id, run.lazy_units, progress)
+        if not run.lazy_units:
+            world.workspace.fill_units(session_id, list(programs))
+        world.records.save_run(session_id, run)
+        operation.undo(lambda: close_team(world, session_id, socket))
+        syncing = _Syncing(world.layout.session(session_id).root)
+        try:
+            agents = open_team(world, session_id, run, programs, socket)
+        finally:
+            syncing.wait()
+        now = world.now()
+        session = Session(session_id, Status.ACTIVE, now, now, now, run.name, socket, agents)
+        world.records.save(session)
+        world.registry.put(entry_of(session))
+        operation.done()
+    world.logs.session(session_id, f"start {len(agents)} agents")
+    return session
+
+
+class _Syncing(Thread):
+    """Brings the copied files to the disk while tmux opens the panes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self._error: OSError | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            sync_tree(self._path)
+        except OSError as error:
+            self._error = error
+
+    def wait(self) -> None:
+        """All of it is on the disk, or `OSError`."""
+        self.join()
+        if self._error:
+            raise self._error
+
+
+def wants_legacy(world: World) -> bool:
+    """Whether the environment, an old marker file or a running old session asks for the single mode."""
+    return world.settings.legacy or os.path.lexists(world.layout.at(".mas_session")) or world.runtime.legacy_running()
+
+
+def legacy_warning(session_id: str) -> tuple[str, ...]:
+    return (
+        "Legacy session mode has been deprecated.",
+        "Creating new isolated session instead.",
+        f"Session ID: {session_id}",
+        f"Workspace: sessions/{session_id}/",
+    )

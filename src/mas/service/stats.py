@@ -1,0 +1,50 @@
+"""Stats: sessions, live agents, processes and disk."""
+
+from __future__ import annotations
+
+from mas.model.errors import NoTmux
+from mas.model.ids import SessionId, tmux_name
+from mas.model.session import Status
+from mas.model.views import SessionStats, Stats
+from mas.runtime.runtime import Place
+from mas.runtime.sweep import processes_of
+from mas.service.reconcile import reconcile
+from mas.service.world import World
+from mas.store.registry import IndexEntry
+from mas.store.tree import usage
+
+
+def stats(world: World, only: SessionId | None = None) -> Stats:
+    """What the workspace, or one session, takes of the machine."""
+    entries = reconcile(world)[0]
+    sessions = tuple(_one(world, entry) for entry in entries if only in (None, entry.session_id))
+    count = {status: sum(1 for entry in entries if entry.status is status) for status in Status}
+    return Stats(
+        active=count[Status.ACTIVE],
+        stopped=count[Status.STOPPED],
+        error=count[Status.ERROR],
+        archived=sum(1 for _ in world.archives.list()),
+        deleted=sum(1 for _ in world.workspace.trashed()),
+        live_agents=sum(session.live_agents for session in sessions),
+        disk=sum(session.disk for session in sessions),
+        sessions=sessions,
+    )
+
+
+def _one(world: World, entry: IndexEntry) -> SessionStats:
+    panes = []
+    if entry.status is Status.ACTIVE and entry.socket:
+        try:
+            panes = world.runtime.panes(Place(entry.socket, tmux_name(entry.session_id)))
+        except NoTmux:
+            panes = []
+    live = [pane.pid for pane in panes if pane.agent and not pane.dead]
+    return SessionStats(
+        session_id=entry.session_id,
+        name=entry.name,
+        status=entry.status,
+        agents=entry.agents,
+        live_agents=len(live),
+        processes=len(processes_of(entry.session_id, live)) if live else 0,
+        disk=usage(world.layout.session(entry.session_id).root).disk,
+    )

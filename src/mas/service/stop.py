@@ -1,0 +1,39 @@
+"""Stop: end every process of a session, keep its directory."""
+
+from __future__ import annotations
+
+from mas.model.ids import SessionId
+from mas.model.session import Session, Status
+from mas.model.views import SessionDetail
+from mas.service.show import describe
+from mas.service.team import close_team
+from mas.service.world import World
+from mas.store.registry import entry_of
+
+
+def stop(world: World, session_id: SessionId) -> SessionDetail:
+    """Stop a session. Stopping twice is fine."""
+    session = world.records.load(session_id)
+    with world.intents.begin(session_id, "stop", session.socket) as operation:
+        operation.no_return()
+        session = stop_owned(world, session_id)
+        operation.done()
+    return describe(world, session)
+
+
+def stop_owned(world: World, session_id: SessionId) -> Session:
+    """End a session this process already owns and say so in all four places."""
+    session = world.records.load(session_id)
+    close_team(world, session_id, session.socket)
+    if session.status is not Status.ACTIVE:
+        return session
+    return set_status(world, session, Status.STOPPED)
+
+
+def set_status(world: World, session: Session, status: Status) -> Session:
+    """Write a new status everywhere: first where the truth is kept, then where listings look."""
+    changed = session.to(status, world.now())
+    world.records.save(changed)
+    world.registry.put(entry_of(changed))
+    world.logs.session(session.id, f"{status}")
+    return changed

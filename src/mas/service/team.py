@@ -1,0 +1,117 @@
+"""A session's programs: opened as one team, ended with everything they started."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mas.model.errors import Conflict, NoTmux
+from mas.model.ids import SessionId, tmux_name
+from mas.model.run import Run
+from mas.model.session import AgentRun, Session, agent_runs
+from mas.model.team import Agent
+from mas.providers.provider import Program
+from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
+from mas.runtime.servers import usual_descriptor_limit
+from mas.runtime.sweep import MARK, end_processes, mark, processes_of
+from mas.service.world import World
+from mas.store.atomic import ensure_directory
+from mas.store.launch import launch_path, write_launch
+from mas.store.layout import PRIVATE_DIR
+
+_LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
+# The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
+_GRACE = 5.0
+
+
+def programs_of(world: World, run: Run, resume: bool = False) -> dict[str, Program]:
+    """What every agent of the run would run; `NoProgram` if one is missing, before anything is touched."""
+    return {agent.id: world.providers.program(agent, resume) for agent in run.team.agents()}
+
+
+def open_team(
+    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], socket: str
+) -> tuple[AgentRun, ...]:
+    """Open all panes of a session; answers its agents with their panes."""
+    paths = world.layout.session(session_id)
+    ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
+    nofile = str(usual_descriptor_limit())
+    for agent in run.team.agents():
+        options = {"nofile": nofile}
+        if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
+            options["lazy"] = lazy
+        program = programs[agent.id]
+        env = agent_environment(world, session_id, run, agent) | dict(program.env)
+        write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options)
+    panes = world.runtime.open(socket, _plan(session_id, paths.root, run))
+    return agent_runs(run.team, panes)
+
+
+def close_team(world: World, session_id: SessionId, socket: str | None) -> None:
+    """End the session's tmux session and every process of it, also those that detached themselves."""
+    roots: list[int] = []
+    unseen: NoTmux | None = None
+    place = Place(socket, tmux_name(session_id)) if socket else None
+    if place:
+        try:
+            roots = [pane.pid for pane in world.runtime.panes(place) if not pane.dead]
+        except NoTmux as error:
+            unseen = error
+    known = processes_of(session_id, roots)
+    if place and not unseen:
+        world.runtime.close(place)
+    left = end_processes(session_id, known, _GRACE)
+    if left:
+        raise Conflict(f"Processes of session {session_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
+    if unseen:
+        raise unseen
+
+
+def place_of(session: Session) -> Place | None:
+    return Place(session.socket, session.tmux) if session.socket else None
+
+
+def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
+    """The variables that tell a program in which session it is."""
+    paths = world.layout.session(session_id)
+    name = tmux_name(session_id)
+    return {
+        "MAS_WORKSPACE_ROOT": world.layout.root,
+        "MAS_SESSION_ID": session_id,
+        "MAS_SESSION_DIR": paths.root,
+        "MAS_SESSION_NAME": name,
+        "UNIT_DIR": paths.unit,
+        "WORKFLOWS_DIR": paths.workflows,
+        "SESSION_NAME": name,
+    }
+
+
+def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agent) -> dict[str, str]:
+    """All that the launcher sets for one agent."""
+    env = dict(world.settings.carried)
+    env["PATH"] = _with_mas(env.get("PATH", os.defpath))
+    env |= dict(run.env)
+    env |= session_environment(world, session_id)
+    env["MAS_AGENT_ID"] = agent.id
+    env[MARK] = mark(session_id, agent.id)
+    return env
+
+
+def _with_mas(path: str) -> str:
+    """PATH with this very `mas` on it, so that agents can send messages."""
+    here = os.path.dirname(os.path.abspath(sys.executable))
+    if here in path.split(":") or not os.path.exists(os.path.join(here, "mas")):
+        return path
+    return f"{path}:{here}"
+
+
+def _plan(session_id: SessionId, directory: str, run: Run) -> TeamPlan:
+    launcher = (sys.executable, "-ISE", _LAUNCHER, directory)
+    windows = tuple(
+        WindowPlan(
+            unit.name,
+            tuple(PanePlan(agent.id, agent.role, (*launcher, agent.id)) for agent in unit.agents),
+        )
+        for unit in run.team.units
+    )
+    return TeamPlan(tmux_name(session_id), directory, windows)

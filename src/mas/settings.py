@@ -1,0 +1,147 @@
+"""Settings: flags, then the environment, then the workspace's config file. The only reader of os.environ."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from mas.model.errors import BadInput, Corrupt, NoWorkspace
+from mas.model.ids import shown
+
+MARKER = ".masrc"
+CONFIG = "config.json"
+DEFAULT_PROVIDER = "demo"
+LEGACY_TMUX = "mas-tmux"
+# What an agent takes from whoever started it; all else it gets from the tmux server.
+_CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+
+
+class ServerMode(StrEnum):
+    """Where sessions run: the user's tmux server, one of the workspace's, one each, or whichever fits."""
+
+    AUTO = "auto"
+    DEFAULT = "default"
+    WORKSPACE = "workspace"
+    SESSION = "session"
+
+
+class Settings(NamedTuple):
+    """How this process was told to work."""
+
+    root: str
+    user_socket: str
+    private_sockets: str
+    tmux_server: ServerMode = ServerMode.AUTO
+    provider: str = DEFAULT_PROVIDER
+    recover: bool = False
+    legacy: bool = False
+    carried: tuple[tuple[str, str], ...] = ()
+    inside_tmux: str | None = None
+
+
+class Inside(NamedTuple):
+    """Where this process runs, if inside an agent of a session."""
+
+    session: str | None
+    agent: str | None
+
+
+def load_settings(workspace: str | None) -> Settings:
+    """The settings in force for the workspace that `workspace`, the environment or the directory names."""
+    environ = os.environ
+    root = find_root(workspace)
+    config = read_config(os.path.join(root, CONFIG))
+    return Settings(
+        root=root,
+        user_socket=_user_socket(environ),
+        private_sockets=f"/tmp/mas-{os.getuid()}",  # noqa: S108 - owner and mode are checked before use
+        tmux_server=_server_mode(environ.get("MAS_TMUX_SERVER") or _at(config, "tmux", "server")),
+        provider=environ.get("MAS_PROVIDER") or _text(config, "provider") or DEFAULT_PROVIDER,
+        recover=_flag(environ.get("MAS_RECOVER"), config),
+        legacy=environ.get("MAS_SESSION_MODE") == "legacy" or environ.get("SESSION_NAME") == LEGACY_TMUX,
+        carried=tuple((key, environ[key]) for key in _CARRIED if key in environ),
+        inside_tmux=environ.get("TMUX") or None,
+    )
+
+
+def find_root(workspace: str | None) -> str:
+    """The workspace: the flag, then MAS_WORKSPACE_ROOT, then the nearest parent with a marker file."""
+    told = workspace or os.environ.get("MAS_WORKSPACE_ROOT")
+    if told:
+        root = os.path.realpath(told)
+        if not os.path.isfile(os.path.join(root, MARKER)):
+            raise NoWorkspace(root)
+        return root
+    here = start = os.path.realpath(os.getcwd())
+    while not os.path.isfile(os.path.join(here, MARKER)):
+        parent = os.path.dirname(here)
+        if parent == here:
+            raise NoWorkspace(start)
+        here = parent
+    return here
+
+
+def inside() -> Inside:
+    return Inside(os.environ.get("MAS_SESSION_ID"), os.environ.get("MAS_AGENT_ID"))
+
+
+def legacy_home() -> str:
+    return os.path.join(os.path.expanduser("~"), ".mas")
+
+
+def wants_colour(stream_is_terminal: bool) -> bool:
+    return stream_is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def read_config(path: str) -> Mapping[str, Any]:
+    """The workspace's configuration; a missing file means defaults, an unreadable one is an error."""
+    try:
+        with open(path, "rb") as file:
+            config = json.loads(file.read())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise Corrupt(path, str(error)) from None
+    if not isinstance(config, dict):
+        raise Corrupt(path, "not an object")
+    return config
+
+
+def _user_socket(environ: Mapping[str, str]) -> str:
+    """The socket that plain `tmux ls` would ask here."""
+    if inside := environ.get("TMUX"):
+        return inside.rsplit(",", 2)[0]
+    return os.path.join(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}", "default")  # noqa: S108
+
+
+def _server_mode(word: str | None) -> ServerMode:
+    try:
+        return ServerMode(word or ServerMode.AUTO)
+    except ValueError:
+        raise BadInput(f"tmux.server is {shown(word or '')}; it can be: {', '.join(ServerMode)}") from None
+
+
+def _flag(word: str | None, config: Mapping[str, Any]) -> bool:
+    if word is not None:
+        return word.lower() in ("1", "true", "yes", "on")
+    value = config.get("recover", False)
+    if not isinstance(value, bool):
+        raise BadInput("recover must be true or false in config.json")
+    return value
+
+
+def _text(config: Mapping[str, Any], key: str) -> str | None:
+    value = config.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BadInput(f"{key} must be text in config.json")
+    return value
+
+
+def _at(config: Mapping[str, Any], section: str, key: str) -> str | None:
+    inner = config.get(section, {})
+    if not isinstance(inner, dict):
+        raise BadInput(f"{section} must be an object in config.json")
+    return _text(inner, key)

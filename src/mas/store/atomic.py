@@ -1,0 +1,161 @@
+"""Durable files: all of the new content or all of the old, whatever happens in between."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mas.model.errors import AlreadyThere, DiskFull, DiskRefused
+from mas.store.layout import PRIVATE_FILE
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Says what the file system refused in MAS's own words; other errors pass through."""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        if error.errno in _FULL:
+            raise DiskFull(f"No room left on the disk{where}", "df -h; mas prune --older-than 7d") from error
+        if error.errno in _REFUSED:
+            raise DiskRefused(f"The disk refused: {os.strerror(error.errno)}{where}", "mas doctor") from error
+        if error.errno == errno.EEXIST:
+            raise AlreadyThere(f"Already there{where}", "mas repair") from error
+        raise
+
+
+def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Replace `path` by `data`, durably. The caller holds the lock that guards the file."""
+    directory, name = os.path.split(path)
+    # One fixed name: what a killed writer left is simply written over by the next.
+    temporary = os.path.join(directory, f".{name.lstrip('.')}.tmp")
+    try:
+        write_new(temporary, data, mode)
+        os.replace(temporary, path)
+    except OSError:
+        remove_file(temporary)
+        raise
+    sync_directory(directory)
+
+
+def write_new(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Write `data` to `path` and to the disk, not yet caring for its name."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(fd, mode)
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_file(path: str) -> bytes:
+    """The content of one of MAS's own files; a link in its place is an error."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        return file.read()
+
+
+def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Add one line in one write; logs need no more than that."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        write_all(fd, line)
+    finally:
+        os.close(fd)
+
+
+def make_directory(path: str, mode: int) -> None:
+    """Make `path` with exactly `mode`; it must not exist."""
+    os.mkdir(path, mode)
+    os.chmod(path, mode)
+
+
+def ensure_directory(path: str, mode: int) -> bool:
+    """Make `path` unless it is there; True if it was made."""
+    try:
+        make_directory(path, mode)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+        return False
+    return True
+
+
+def remove_file(path: str) -> bool:
+    """Remove `path`; True if it was there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def set_aside(path: str, now: str) -> str:
+    """Keep a damaged file under a name that says so, and give that name back."""
+    stamp = now.replace(":", "").replace("-", "").replace(".", "")
+    aside = f"{path}.corrupt-{stamp}"
+    number = 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = f"{path}.corrupt-{stamp}-{number}"
+    os.rename(path, aside)
+    sync_directory(os.path.dirname(path))
+    return aside
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Hold the lock file `path`, waiting for it; the kernel lets go when the holder dies."""
+    fd = open_lock(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def open_lock(path: str) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    os.fchmod(fd, PRIVATE_FILE)
+    return fd
+
+
+def try_lock(fd: int) -> bool:
+    """Take the lock on an open file if nobody has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def still_at(fd: int, path: str) -> bool:
+    """Whether `path` is still the file behind `fd` (it may have been moved or removed meanwhile)."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

@@ -1,0 +1,172 @@
+"""Intents: what is being done to which session, so that work cut short by a crash is found and finished.
+
+Every verb that changes more than one place first writes an intent and keeps it locked. The kernel drops the
+lock when the process dies: an intent without an owner is unfinished work for the next command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from mas.model.errors import Busy, MasError
+from mas.model.ids import is_session_id
+from mas.store.atomic import open_lock, remove_file, still_at, sync_directory, try_lock, write_all
+from mas.store.layout import Layout
+
+
+class Intent(NamedTuple):
+    """One piece of work on one session. `socket` is the tmux server it may have touched."""
+
+    session_id: str
+    verb: str
+    pid: int
+    at: str
+    socket: str | None = None
+
+
+class Operation:
+    """Work under way, with the way back.
+
+    If it fails, its undo steps are run, last first. What cannot be undone, and what fails past the point of
+    no return, is left to the next command, as if the process had been killed.
+    """
+
+    def __init__(self, intent: Intent) -> None:
+        self.intent = intent
+        self.settled = False
+        self._undo: list[Callable[[], object]] = []
+        self._can_go_back = True
+
+    def undo(self, step: Callable[[], object]) -> None:
+        """Have `step` run if what follows fails."""
+        self._undo.append(step)
+
+    def no_return(self) -> None:
+        """From here on the work is finished, by us or by the next command, and not undone."""
+        self._can_go_back = False
+
+    def done(self) -> None:
+        """All of it worked: keep it."""
+        self.settled = True
+
+    def roll_back(self) -> None:
+        """Undo what was done; settled if that worked."""
+        if not self._can_go_back:
+            return
+        complete = True
+        for step in reversed(self._undo):
+            try:
+                step()
+            except (OSError, MasError):
+                complete = False
+        self.settled = complete
+
+
+class Intents:
+    """The unfinished work of one workspace."""
+
+    def __init__(self, layout: Layout, now: Callable[[], str]) -> None:
+        self._layout = layout
+        self._now = now
+
+    @contextmanager
+    def begin(self, session_id: str, verb: str, socket: str | None = None) -> Iterator[Operation]:
+        """Own the session for one verb; `Busy` if another process does."""
+        path = self._path(session_id)
+        fd = open_lock(path)
+        try:
+            if not try_lock(fd) or not still_at(fd, path):
+                raise _busy(session_id, self._read(path))
+            if left := self._read(path):
+                raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
+            with self._session_lock(session_id):
+                operation = Operation(Intent(session_id, verb, os.getpid(), self._now(), socket))
+                self._write(path, fd, operation.intent)
+                try:
+                    yield operation
+                except BaseException:
+                    operation.roll_back()
+                    raise
+                finally:
+                    if operation.settled:
+                        os.unlink(path)
+        finally:
+            os.close(fd)
+
+    def unfinished(self) -> Iterator[Operation]:
+        """Work whose process is gone, each owned by the caller until it asks for the next."""
+        for name in os.listdir(self._layout.intents):
+            path = self._path(name)
+            if not is_session_id(name):
+                continue
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            try:
+                if not try_lock(fd) or not still_at(fd, path):
+                    continue
+                intent = self._read(path)
+                if intent is None:
+                    # Killed before it was written: nothing had been touched yet.
+                    remove_file(path)
+                    continue
+                operation = Operation(intent)
+                yield operation
+                if operation.settled:
+                    remove_file(path)
+            finally:
+                os.close(fd)
+
+    def sessions(self) -> set[str]:
+        """The sessions somebody is, or was, at work on."""
+        return {name for name in os.listdir(self._layout.intents) if is_session_id(name)}
+
+    def _path(self, session_id: str) -> str:
+        return os.path.join(self._layout.intents, session_id)
+
+    def _write(self, path: str, fd: int, intent: Intent) -> None:
+        try:
+            write_all(fd, (json.dumps(intent._asdict()) + "\n").encode())
+            os.fsync(fd)
+            sync_directory(self._layout.intents)
+        except OSError:
+            os.unlink(path)
+            raise
+
+    def _read(self, path: str) -> Intent | None:
+        try:
+            with open(path, "rb") as file:
+                return Intent(**json.loads(file.read()))
+        except (FileNotFoundError, ValueError, TypeError):
+            # A line cut off by a crash was never acknowledged: its owner had done nothing yet.
+            return None
+
+    @contextmanager
+    def _session_lock(self, session_id: str) -> Iterator[None]:
+        """Hold the session's own lock file too: scripts may guard their work with it."""
+        path = self._layout.session(session_id).lock
+        try:
+            fd = open_lock(path)
+        except (FileNotFoundError, NotADirectoryError):
+            yield
+            return
+        try:
+            if not try_lock(fd):
+                raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
+            yield
+        finally:
+            os.close(fd)
+
+
+def _busy(session_id: str, intent: Intent | None) -> Busy:
+    if intent is None:
+        return Busy(f"Another mas process is at work on session {session_id}", "try again")
+    return Busy(
+        f"Another mas process (pid {intent.pid}) is at work on session {session_id}: {intent.verb}",
+        "try again",
+    )

@@ -1,0 +1,36 @@
+"""Launch files: what the launcher in each pane is to run. Written at every start, read by `mas.pane`.
+
+Plain NUL-separated text, because the launcher starts once per agent and a JSON reader would cost it a third
+of its start. Imports nothing but `os` for the same reason.
+"""
+
+from __future__ import annotations
+
+import os
+
+_SECTION = "\0\0"
+
+
+def launch_path(session_dir: str, agent: str) -> str:
+    return os.path.join(session_dir, ".mas", "launch", agent)
+
+
+def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[str, str]) -> None:
+    """Keep what to run: arguments, environment, and the launcher's own options."""
+    pairs = ("\0".join(f"{key}={value}" for key, value in part.items()) for part in (env, options))
+    # An empty argument would look like the end of a section, so each one carries a mark.
+    text = _SECTION.join(["\0".join(f"={argument}" for argument in argv), *pairs])
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(os.fsencode(text))
+
+
+def read_launch(path: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Arguments, environment and options, as they were written."""
+    with open(path, "rb") as file:
+        argv, env, options = os.fsdecode(file.read()).split(_SECTION)
+    return [argument[1:] for argument in argv.split("\0")], _pairs(env), _pairs(options)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split("\0") if pair)

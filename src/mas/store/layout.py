@@ -1,0 +1,132 @@
+"""Where everything of a workspace lies, and with which modes."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from mas.model.ids import is_session_id
+
+OPEN_DIR = 0o755
+PRIVATE_DIR = 0o700
+PRIVATE_FILE = 0o600
+
+
+class SessionPaths(NamedTuple):
+    """The files of one session."""
+
+    root: str
+
+    def at(self, *names: str) -> str:
+        return os.path.join(self.root, *names)
+
+    @property
+    def record(self) -> str:
+        return self.at(".session")
+
+    @property
+    def metadata(self) -> str:
+        return self.at("metadata.json")
+
+    @property
+    def config(self) -> str:
+        return self.at("config.json")
+
+    @property
+    def lock(self) -> str:
+        return self.at(".session.lock")
+
+    @property
+    def unit(self) -> str:
+        return self.at("unit")
+
+    @property
+    def workflows(self) -> str:
+        return self.at("workflows")
+
+    @property
+    def logs(self) -> str:
+        return self.at("logs")
+
+    @property
+    def private(self) -> str:
+        return self.at(".mas")
+
+    def agent_log(self, agent: str) -> str:
+        return self.at("logs", f"agent-{agent}.log")
+
+    def agent_events(self, agent: str) -> str:
+        return self.at("logs", f"agent-{agent}.events.jsonl")
+
+    def session_log(self) -> str:
+        return self.at("logs", "session.log")
+
+
+class Layout(NamedTuple):
+    """The paths of one workspace. `sessions/.mas` is MAS's own: on the same file system as the sessions,
+    so that moving one in or out is a single rename."""
+
+    root: str
+
+    def at(self, *names: str) -> str:
+        return os.path.join(self.root, *names)
+
+    @property
+    def sessions(self) -> str:
+        return self.at("sessions")
+
+    @property
+    def unit(self) -> str:
+        return self.at("unit")
+
+    @property
+    def workflows(self) -> str:
+        return self.at("workflows")
+
+    @property
+    def registry_index(self) -> str:
+        return self.at("sessions", ".sessions.index")
+
+    @property
+    def journal(self) -> str:
+        return self.at("sessions", ".index")
+
+    @property
+    def private(self) -> str:
+        return self.at("sessions", ".mas")
+
+    @property
+    def registry_lock(self) -> str:
+        return self.at("sessions", ".mas", "registry.lock")
+
+    @property
+    def intents(self) -> str:
+        return self.at("sessions", ".mas", "intents")
+
+    @property
+    def trash(self) -> str:
+        return self.at("sessions", ".mas", "trash")
+
+    @property
+    def doomed(self) -> str:
+        return self.at("sessions", ".mas", "doomed")
+
+    @property
+    def archive(self) -> str:
+        return self.at("sessions", ".mas", "archive")
+
+    @property
+    def sockets(self) -> str:
+        return self.at("sessions", ".mas", "tmux")
+
+    def session(self, session_id: str) -> SessionPaths:
+        return SessionPaths(self.at("sessions", session_id))
+
+    def is_session(self, session_id: str) -> bool:
+        """Whether there is a real directory of that session, not a link to one."""
+        path = self.session(session_id).root
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def directories(self) -> set[str]:
+        """The ids of all session directories."""
+        return {name for name in os.listdir(self.sessions) if is_session_id(name)}

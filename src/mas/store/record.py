@@ -1,0 +1,187 @@
+"""A session's own files: `.session`, `metadata.json`, `config.json`. The directory is the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mas.model.errors import BadInput, Corrupt, NoSession
+from mas.model.ids import SessionId
+from mas.model.run import Run, parse_run, run_body
+from mas.model.session import AgentRun, Session, Status, agent_runs
+from mas.store.atomic import read_file, write_atomic
+from mas.store.layout import Layout, SessionPaths
+from mas.store.shellfile import parse_pairs, quote_pairs
+
+METADATA_VERSION = 1
+_HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
+
+
+class Records:
+    """Reads and writes what each session directory says of its session."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def paths(self, session_id: str) -> SessionPaths:
+        return self._layout.session(session_id)
+
+    def save(self, session: Session) -> None:
+        """Write both files of the session; the caller holds its lock."""
+        paths = self.paths(session.id)
+        write_atomic(paths.metadata, _dump(_metadata(session, paths)))
+        write_atomic(paths.record, quote_pairs(_pairs(session, paths)))
+
+    def load(self, session_id: SessionId) -> Session:
+        """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
+        paths = self.paths(session_id)
+        try:
+            return _session(json.loads(read_file(paths.metadata)), session_id)
+        except FileNotFoundError:
+            if not os.path.isdir(paths.root):
+                raise NoSession(session_id) from None
+            raise Corrupt(paths.metadata, "it is missing") from None
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+            raise Corrupt(paths.metadata, _reason(error)) from None
+
+    def pairs(self, session_id: SessionId) -> dict[str, str]:
+        """The fields of `.session`."""
+        path = self.paths(session_id).record
+        try:
+            return parse_pairs(read_file(path))
+        except (ValueError, OSError) as error:
+            raise Corrupt(path, _reason(error)) from None
+
+    def save_run(self, session_id: SessionId, run: Run) -> None:
+        write_atomic(self.paths(session_id).config, _dump(run_body(run)))
+
+    def load_run(self, session_id: SessionId) -> Run:
+        """The configuration the session was created with."""
+        path = self.paths(session_id).config
+        try:
+            return parse_run(json.loads(read_file(path)))
+        except (ValueError, OSError, BadInput) as error:
+            raise Corrupt(path, _reason(error)) from None
+
+    def looks_whole(self, session_id: str) -> bool:
+        """A look quick enough for every listing: missing, empty, torn and overwritten files show."""
+        paths = self.paths(session_id)
+        try:
+            metadata, record = read_file(paths.metadata), read_file(paths.record)
+        except OSError:
+            return False
+        return (
+            metadata.startswith(_HEAD % session_id.encode())
+            and metadata.endswith(b"\n}\n")
+            and record.startswith(b"SESSION_ID=%s\n" % session_id.encode())
+            and record.endswith(b"\n")
+        )
+
+    def damage(self, session: Session) -> list[Corrupt]:
+        """What of the session's files cannot be read or disagrees with `session`."""
+        found = []
+        try:
+            pairs = self.pairs(session.id)
+            wanted = _pairs(session, self.paths(session.id))
+            if pairs != wanted:
+                wrong = next(key for key in {**wanted, **pairs} if wanted.get(key) != pairs.get(key))
+                found.append(Corrupt(self.paths(session.id).record, f"{wrong} disagrees with metadata.json"))
+        except Corrupt as error:
+            found.append(error)
+        try:
+            self.load_run(session.id)
+        except Corrupt as error:
+            found.append(error)
+        return found
+
+    def rebuild(self, session_id: SessionId, known: Mapping[str, str], now: str) -> Session:
+        """A session as far as anything still tells it: `.session`, `config.json`, `known` (the registry)."""
+        try:
+            pairs = self.pairs(session_id)
+        except Corrupt:
+            pairs = {}
+        try:
+            run = self.load_run(session_id)
+            agents, name = agent_runs(run.team), run.name
+        except Corrupt:
+            agents, name = (), None
+        made = os.stat(self.paths(session_id).root).st_mtime
+        created = pairs.get("CREATED_AT") or known.get("createdAt") or _stamp(made)
+        status = pairs.get("STATUS") or known.get("status") or Status.STOPPED
+        return Session(
+            id=session_id,
+            status=Status(status) if status in set(Status) else Status.STOPPED,
+            created_at=created,
+            started_at=created,
+            last_activity=now,
+            name=name,
+            socket=pairs.get("TMUX_SOCKET") or known.get("tmuxSocket") or None,
+            agents=agents,
+        )
+
+
+def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
+    return {
+        "version": METADATA_VERSION,
+        "sessionId": session.id,
+        "sessionName": session.tmux,
+        "name": session.name,
+        "workingDir": paths.root,
+        "unitDir": paths.unit,
+        "workflowsDir": paths.workflows,
+        "status": session.status,
+        "createdAt": session.created_at,
+        "startedAt": session.started_at,
+        "lastActivity": session.last_activity,
+        "tmuxSocket": session.socket,
+        "origin": session.origin,
+        "agents": [agent._asdict() for agent in session.agents],
+    }
+
+
+def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
+    if body["version"] != METADATA_VERSION:
+        raise ValueError(f"version {body['version']} is not known to this MAS")
+    if body["sessionId"] != session_id:
+        raise ValueError(f"it belongs to session {body['sessionId']}")
+    return Session(
+        id=session_id,
+        status=Status(body["status"]),
+        created_at=str(body["createdAt"]),
+        started_at=str(body["startedAt"]),
+        last_activity=str(body["lastActivity"]),
+        name=body["name"],
+        socket=body["tmuxSocket"],
+        agents=tuple(AgentRun(**agent) for agent in body["agents"]),
+        origin=body["origin"],
+    )
+
+
+def _pairs(session: Session, paths: SessionPaths) -> dict[str, str]:
+    return {
+        "SESSION_ID": session.id,
+        "TMUX_SESSION": session.tmux,
+        "STATUS": session.status,
+        "CREATED_AT": session.created_at,
+        "UNIT_DIR": paths.unit,
+        "WORKFLOWS_DIR": paths.workflows,
+        "TMUX_SOCKET": session.socket or "",
+    }
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    return (json.dumps(body, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "unreadable"
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _stamp(seconds: float) -> str:
+    import time
+
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,255 @@
+"""The registry: `.sessions.index`, which listings read, and `.index`, the journal of its changes.
+
+Both change together under one lock: first a line is appended to the journal, then the index is replaced.
+The index keeps one entry per line, so that a change splices bytes and parses nothing; what others wrote in
+another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from mas.model.errors import Corrupt
+from mas.model.ids import is_session_id
+from mas.model.session import Gone, Session, Status
+from mas.store.atomic import locked, read_file, set_aside, write_all, write_atomic
+from mas.store.layout import PRIVATE_FILE, Layout
+
+_HEAD = b'{"version":"1.0","sessions":['
+_TAIL = b'\n],"lastUpdated":"%s"}\n'
+_TAIL_SHAPE = re.compile(rb'\n\],"lastUpdated":"[0-9TZ:.-]*"\}\n\Z')
+_LONGEST_TAIL = 80
+_LINE = re.compile(r"([0-9a-f-]{36}):([a-z]+):([0-9TZ:.-]+)")
+_WORDS = {*Status, *Gone}
+
+
+class IndexEntry(NamedTuple):
+    """What a listing knows of a session without opening its directory."""
+
+    session_id: str
+    status: Status
+    created_at: str
+    last_activity: str
+    name: str | None = None
+    agents: int = 0
+    socket: str | None = None
+
+
+class Change(NamedTuple):
+    """One line of the journal."""
+
+    session_id: str
+    status: str
+    at: str
+
+
+def entry_of(session: Session) -> IndexEntry:
+    return IndexEntry(
+        session.id,
+        session.status,
+        session.created_at,
+        session.last_activity,
+        session.name,
+        len(session.agents),
+        session.socket,
+    )
+
+
+class Registry:
+    """The sessions of one workspace, as its listings see them."""
+
+    def __init__(self, layout: Layout, now: Callable[[], str]) -> None:
+        self._layout = layout
+        self._now = now
+
+    def read(self) -> list[IndexEntry]:
+        """All entries. `Corrupt` if the index is missing or unreadable: that is never an empty registry."""
+        data = self._read_bytes()
+        try:
+            return [_entry(item) for item in json.loads(data)["sessions"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise Corrupt(self._layout.registry_index, str(error)) from None
+
+    def put(self, entry: IndexEntry) -> None:
+        """Add or replace one entry."""
+        with locked(self._layout.registry_lock):
+            self._change(entry.session_id, entry.status, _line_of(entry, self._layout))
+
+    def drop(self, session_id: str, why: Gone) -> None:
+        """Take one entry out. Dropping what is not there is fine."""
+        with locked(self._layout.registry_lock):
+            self._change(session_id, why, None)
+
+    def touch(self, entry: IndexEntry) -> None:
+        """Replace an entry whose status did not change: nothing for the journal."""
+        with locked(self._layout.registry_lock):
+            self._replace(_splice(self._canonical(), entry.session_id, _line_of(entry, self._layout)))
+
+    def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
+        """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
+
+        `scan` runs under the lock, so that no change made meanwhile is lost.
+        """
+        kept = []
+        with locked(self._layout.registry_lock):
+            wanted = list(scan())
+            now = self._now()
+            try:
+                self.read()
+            except Corrupt:
+                if os.path.lexists(self._layout.registry_index):
+                    kept.append(set_aside(self._layout.registry_index, now))
+            self._replace(b",".join(_line_of(entry, self._layout) for entry in wanted))
+            kept += self._mend_journal({entry.session_id: entry.status for entry in wanted}, now)
+        return kept
+
+    def changes(self) -> list[Change]:
+        """The journal from the beginning; `Corrupt` if it is missing or has a line that is none."""
+        try:
+            data = read_file(self._layout.journal)
+        except OSError as error:
+            raise Corrupt(self._layout.journal, error.strerror or "unreadable") from None
+        good, bad = parse_journal(data)
+        if bad:
+            raise Corrupt(self._layout.journal, f"{bad} unreadable lines")
+        return good
+
+    def journal_is_sound(self, may_be_empty: bool) -> bool:
+        """A cheap look at the journal's end: enough to see a missing, empty, torn or overwritten file."""
+        try:
+            with open(self._layout.journal, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 200))
+                tail = file.read()
+        except OSError:
+            return False
+        if not tail:
+            return may_be_empty
+        last = tail[:-1].rpartition(b"\n")[2]
+        return tail.endswith(b"\n") and parse_journal(last + b"\n")[1] == 0
+
+    def _read_bytes(self) -> bytes:
+        try:
+            return read_file(self._layout.registry_index)
+        except OSError as error:
+            raise Corrupt(self._layout.registry_index, error.strerror or "unreadable") from None
+
+    def _canonical(self) -> bytes:
+        """The entry lines of the index, joined by commas, in the shape that `_splice` needs."""
+        data = self._read_bytes()
+        tail = _TAIL_SHAPE.search(data, max(0, len(data) - _LONGEST_TAIL))
+        if data.startswith(_HEAD) and tail:
+            return data[len(_HEAD) : tail.start()]
+        return b",".join(_line_of(entry, self._layout) for entry in self.read())
+
+    def _change(self, session_id: str, status: str, line: bytes | None) -> None:
+        body = _splice(self._canonical(), session_id, line)
+        now = self._now()
+        fd = os.open(
+            self._layout.journal,
+            os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
+            PRIVATE_FILE,
+        )
+        try:
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                raise Corrupt(self._layout.journal, "the last line is cut off")
+            try:
+                os.fchmod(fd, PRIVATE_FILE)
+                write_all(fd, f"{session_id}:{status}:{now}\n".encode())
+                os.fsync(fd)
+                self._replace(body)
+            except OSError:
+                os.ftruncate(fd, size)
+                raise
+        finally:
+            os.close(fd)
+
+    def _replace(self, body: bytes) -> None:
+        write_atomic(self._layout.registry_index, _HEAD + body + _TAIL % self._now().encode())
+
+    def _mend_journal(self, wanted: dict[str, Status], now: str) -> list[str]:
+        """Make the journal readable and its last word on every session the true one."""
+        path = self._layout.journal
+        try:
+            data = read_file(path)
+        except OSError:
+            data = b""
+        good, bad = parse_journal(data)
+        last = {change.session_id: change.status for change in good}
+        lines = [
+            f"{session_id}:{status}:{now}\n" for session_id, status in wanted.items() if last.get(session_id) != status
+        ]
+        lines += [
+            f"{session_id}:{Gone.DELETED}:{now}\n"
+            for session_id, status in last.items()
+            if session_id not in wanted and status not in set(Gone)
+        ]
+        kept = [set_aside(path, now)] if bad else []
+        if bad or lines or not data:
+            before = "".join(f"{change.session_id}:{change.status}:{change.at}\n" for change in good)
+            write_atomic(path, (before + "".join(lines)).encode())
+        return kept
+
+
+def parse_journal(data: bytes) -> tuple[list[Change], int]:
+    """The changes in `data` and how many lines are none. The time may hold colons: split at the first two."""
+    good, bad = [], 0
+    *lines, rest = data.split(b"\n")
+    for line in lines:
+        match = _LINE.fullmatch(line.decode("ascii", "replace"))
+        if match and is_session_id(match[1]) and match[2] in _WORDS:
+            good.append(Change(match[1], match[2], match[3]))
+        else:
+            bad += 1
+    return good, bad + (1 if rest else 0)
+
+
+def _line_of(entry: IndexEntry, layout: Layout) -> bytes:
+    body = {
+        "sessionId": entry.session_id,
+        "tmuxSession": f"mas-{entry.session_id[:8]}",
+        "status": entry.status,
+        "createdAt": entry.created_at,
+        "lastActivity": entry.last_activity,
+        "workingDir": layout.session(entry.session_id).root,
+        "name": entry.name,
+        "agents": entry.agents,
+        "tmuxSocket": entry.socket,
+    }
+    return b"\n" + json.dumps(body, separators=(",", ":")).encode()
+
+
+def _entry(item: Any) -> IndexEntry:  # noqa: ANN401 - raw JSON
+    if not is_session_id(item["sessionId"]):
+        raise ValueError(f"not a session id: {item['sessionId']!r}")
+    return IndexEntry(
+        item["sessionId"],
+        Status(item["status"]),
+        str(item["createdAt"]),
+        str(item["lastActivity"]),
+        item.get("name"),
+        int(item.get("agents", 0)),
+        item.get("tmuxSocket"),
+    )
+
+
+def _splice(body: bytes, session_id: str, line: bytes | None) -> bytes:
+    """`body` with the line of `session_id` replaced, added, or (for None) removed."""
+    start = body.find(b'\n{"sessionId":"%s"' % session_id.encode())
+    if start < 0:
+        if line is None:
+            return body
+        return body + b"," + line if body else line
+    end = body.find(b",\n", start)
+    if end < 0:
+        end = len(body)
+    if line is not None:
+        return body[:start] + line + body[end:]
+    before = body[:start].removesuffix(b",")
+    after = body[end:] if before else body[end:].removeprefix(b",")
+    return before + after
