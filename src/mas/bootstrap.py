@@ -31,7 +31,6 @@ def open_mas(workspace: str | None = None) -> Mas:
 
 def build_world(settings: Settings) -> World:
     layout = Layout(settings.root)
-    carried = dict(settings.carried)
     return World(
         settings=settings,
         layout=layout,
@@ -42,7 +41,7 @@ def build_world(settings: Settings) -> World:
         archives=Archives(layout),
         logs=Logs(layout, utc_now),
         runtime=TmuxTeams(Servers(settings, layout.sockets)),
-        providers=Providers(layout.at("providers"), carried.get("SHELL") or "/bin/sh", carried.get("PATH")),
+        providers=Providers(layout.at("providers"), settings.environ),
         now=utc_now,
         new_id=random_id,
     )

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
@@ -15,7 +16,6 @@ MARKER = ".masrc"
 CONFIG = "config.json"
 DEFAULT_PROVIDER = "demo"
 LEGACY_TMUX = "mas-tmux"
-# What an agent takes from whoever started it; all else it gets from the tmux server.
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
@@ -38,8 +38,12 @@ class Settings(NamedTuple):
     provider: str = DEFAULT_PROVIDER
     recover: bool = False
     legacy: bool = False
-    carried: tuple[tuple[str, str], ...] = ()
-    inside_tmux: str | None = None
+    environ: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """What agents take from whoever starts them; all else they get from the tmux server."""
+        return {key: self.environ[key] for key in _CARRIED if key in self.environ}
 
 
 class Inside(NamedTuple):
@@ -62,8 +66,7 @@ def load_settings(workspace: str | None) -> Settings:
         provider=environ.get("MAS_PROVIDER") or _text(config, "provider") or DEFAULT_PROVIDER,
         recover=_flag(environ.get("MAS_RECOVER"), config),
         legacy=environ.get("MAS_SESSION_MODE") == "legacy" or environ.get("SESSION_NAME") == LEGACY_TMUX,
-        carried=tuple((key, environ[key]) for key in _CARRIED if key in environ),
-        inside_tmux=environ.get("TMUX") or None,
+        environ=dict(environ),
     )
 
 

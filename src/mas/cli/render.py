@@ -121,6 +121,11 @@ def size(count: int) -> str:
     return f"{number:.1f} GiB"
 
 
+def count(number: int, thing: str) -> str:
+    """`1 agent`, `13 agents`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def when(stamp: str) -> str:
     """A time to the second, for tables."""
     return stamp[:19].replace("T", " ") if stamp else "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, add_sessions, each_session
-from mas.cli.render import Render
+from mas.cli.render import Render, count
 from mas.model.views import SessionDetail
 
 EXAMPLES = """
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     def say(session: SessionDetail) -> None:
-        out.talk(f"Restored {session.tmux_session}: {len(session.agents)} agents")
+        out.talk(f"Restored {session.tmux_session}: {count(len(session.agents), 'agent')}")
         out.line(session.session_id)
 
     return each_session(args, out, ("stopped",), lambda mas, session_id: mas.restore(session_id), say)

@@ -7,7 +7,7 @@ import json
 import sys
 
 from mas.cli.command import Arguments, opened
-from mas.cli.render import Render, short_path
+from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_name, shown
 from mas.model.run import Run, parse_run
@@ -83,7 +83,7 @@ def tell_started(session: SessionDetail, out: Render) -> None:
     prefix = session.session_id[:8]
     providers = ", ".join(sorted({agent.provider for agent in session.agents}))
     out.talk(
-        f"Started {session.tmux_session}: {len(session.agents)} agents ({providers}) "
+        f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} ({providers}) "
         f"in {short_path(session.working_dir)}"
     )
     out.talk(f'next:  mas attach {prefix}  ·  mas send --session {prefix} 00 "hello"  ·  mas stop {prefix}')

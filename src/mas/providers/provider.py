@@ -44,10 +44,10 @@ class Program(NamedTuple):
 class Providers:
     """The built-in providers and those of the workspace, which win."""
 
-    def __init__(self, workspace_files: str, shell: str, path: str | None) -> None:
+    def __init__(self, workspace_files: str, environ: Mapping[str, str]) -> None:
         self._directories = (workspace_files, _BUILTIN)
-        self._shell = shell
-        self._path = path
+        self._shell = environ.get("SHELL") or "/bin/sh"
+        self._path = environ.get("PATH")
 
     def names(self) -> list[str]:
         found = set()

@@ -6,6 +6,7 @@ import hashlib
 import os
 import resource
 import stat
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mas.model.errors import NoTmux
@@ -35,8 +36,12 @@ class Servers:
         self._settings = settings
         self._sockets = sockets
 
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._settings.environ
+
     def at(self, socket: str) -> Tmux:
-        return Tmux(socket, private=socket != self._settings.user_socket)
+        return Tmux(socket, socket != self._settings.user_socket, self._settings.environ)
 
     def user(self) -> Tmux:
         return self.at(self._settings.user_socket)

@@ -145,10 +145,13 @@ class TmuxTeams:
         commands: list[Command] = []
         if pane:
             commands += [["select-window", "-t", pane], ["select-pane", "-t", pane]]
-        inside = os.environ.get("TMUX", "").rsplit(",", 2)[0]
-        verb = "switch-client" if inside == place.socket else "attach-session"
+        environ = dict(self._servers.environ)
+        verb = "switch-client"
+        if environ.get("TMUX", "").rsplit(",", 2)[0] != place.socket:
+            # A tmux inside another server's tmux is refused unless it does not know.
+            environ.pop("TMUX", None)
+            verb = "attach-session"
         argv = server.argv(*commands, [verb, "-t", f"={place.name}"])
-        environ = {key: value for key, value in os.environ.items() if key != "TMUX" or verb == "switch-client"}
         os.execve(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
 
     def legacy_running(self) -> bool:

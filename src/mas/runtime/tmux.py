@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mas.model.errors import NoTmux
 
@@ -36,13 +36,15 @@ def tmux_program() -> str:
 class Tmux:
     """The server at one socket. `private` ones are ours alone and read no configuration file."""
 
-    def __init__(self, socket_path: str, private: bool) -> None:
+    def __init__(self, socket_path: str, private: bool, environ: Mapping[str, str]) -> None:
         self.socket = socket_path
         self.private = private
+        self._environ = {key: value for key, value in environ.items() if key not in ("TMUX", "TMUX_PANE")}
 
     def argv(self, *commands: Command) -> list[str]:
         """One invocation for all `commands`."""
-        argv = [tmux_program(), "-S", self.socket]
+        # -u: without it a client in a plain locale would get other scripts as question marks.
+        argv = [tmux_program(), "-u", "-S", self.socket]
         if self.private:
             argv += ["-f", os.devnull]
         for position, command in enumerate(commands):
@@ -54,14 +56,13 @@ class Tmux:
     def run(self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None) -> str:
         """What tmux printed; `TmuxFailed` if it refused, `NoTmux` if it does not answer."""
         argv = self.argv(*commands)
-        environ = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
         try:
             done = subprocess.run(
                 argv,
                 input=b"" if stdin is None else stdin,
                 capture_output=True,
                 cwd=cwd,
-                env=environ,
+                env=self._environ,
                 timeout=_PATIENCE,
                 check=False,
             )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, Corrupt
 from mas.model.ids import tmux_name
 from mas.model.session import Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.reconcile import reconcile
 from mas.service.world import World
-from mas.store.registry import IndexEntry
+from mas.store.layout import SessionPaths
+from mas.store.registry import IndexEntry, entry_of
+from mas.store.workspace import Trashed
 
 STATUSES = (*Status, *Gone)
 
@@ -29,10 +31,7 @@ def list_sessions(world: World, status: str | None = None, limit: int | None = N
             for info in world.archives.list()
         ]
     elif status == Gone.DELETED:
-        found = [
-            _info(world, IndexEntry(trashed.session_id, Status.STOPPED, "", trashed.deleted_at))
-            for trashed in world.workspace.trashed()
-        ]
+        found = [_info(world, _trashed(world, trashed)) for trashed in world.workspace.trashed()]
     else:
         entries, warnings = reconcile(world)
         found = [_info(world, entry) for entry in entries if status is None or entry.status == status]
@@ -41,6 +40,14 @@ def list_sessions(world: World, status: str | None = None, limit: int | None = N
         found = [info._replace(status=status) for info in found]
     end = None if limit is None else offset + limit
     return SessionList(tuple(found[offset:end]), len(found), tuple(warnings))
+
+
+def _trashed(world: World, trashed: Trashed) -> IndexEntry:
+    try:
+        entry = entry_of(world.records.load_from(SessionPaths(trashed.path), trashed.session_id))
+    except Corrupt:
+        entry = IndexEntry(trashed.session_id, Status.ERROR, "", "")
+    return entry._replace(last_activity=trashed.deleted_at)
 
 
 def _info(world: World, entry: IndexEntry) -> SessionInfo:

@@ -6,7 +6,7 @@ from mas.model.errors import Conflict
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
-from mas.service.show import describe
+from mas.service.show import describe, just_opened
 from mas.service.team import close_team, open_team, programs_of
 from mas.service.world import World
 from mas.store.atomic import ensure_directory
@@ -16,7 +16,8 @@ from mas.store.registry import entry_of
 
 def restore(world: World, session_id: SessionId) -> SessionDetail:
     """Bring a stopped session back; each agent resumes where its provider can."""
-    return describe(world, restored(world, session_id))
+    session = restored(world, session_id)
+    return describe(world, session, agents=just_opened(session))
 
 
 def restored(world: World, session_id: SessionId) -> Session:

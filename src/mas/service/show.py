@@ -18,11 +18,13 @@ def show(world: World, session_id: SessionId) -> SessionDetail:
     return describe(world, world.records.load(session_id))
 
 
-def describe(world: World, session: Session, warnings: tuple[str, ...] = ()) -> SessionDetail:
-    """What `show` answers, for a session already at hand."""
+def describe(
+    world: World, session: Session, warnings: tuple[str, ...] = (), agents: tuple[AgentView, ...] | None = None
+) -> SessionDetail:
+    """What `show` answers, for a session (and perhaps its agents) already at hand."""
     paths = world.layout.session(session.id)
     try:
-        agents = agents_of(world, session)
+        agents = agents_of(world, session) if agents is None else agents
     except NoTmux as error:
         agents = tuple(_view(agent, None, f"could not look: {error.message}") for agent in session.agents)
         warnings = (*warnings, error.message)
@@ -62,6 +64,14 @@ def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     by_agent = {pane.agent: pane for pane in panes}
     return tuple(_view(agent, by_agent.get(agent.id), "") for agent in session.agents)
+
+
+def just_opened(session: Session) -> tuple[AgentView, ...]:
+    """The agents of a team whose panes tmux has this moment reported; no need to ask again."""
+    return tuple(
+        _view(agent, None, "")._replace(state="starting", state_text="launched", pane=agent.pane)
+        for agent in session.agents
+    )
 
 
 def _view(agent: AgentRun, pane: PaneState | None, unseen: str) -> AgentView:

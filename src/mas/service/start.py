@@ -11,7 +11,7 @@ from mas.model.run import Run
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.providers.provider import Program
-from mas.service.show import describe
+from mas.service.show import describe, just_opened
 from mas.service.team import close_team, open_team, programs_of
 from mas.service.world import Progress, World
 from mas.store.registry import entry_of
@@ -39,7 +39,7 @@ def start(world: World, run: Run, legacy: bool, progress: Progress | None = None
     if warnings:
         world.logs.session(session.id, "legacy session mode was asked for; started an isolated session")
         world.logs.workspace(f"legacy session mode was asked for; started isolated session {session.id}")
-    return describe(world, session, warnings)
+    return describe(world, session, warnings, just_opened(session))
 
 
 def draw_id(world: World) -> SessionId:

@@ -88,7 +88,7 @@ def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
 
 def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agent) -> dict[str, str]:
     """All that the launcher sets for one agent."""
-    env = dict(world.settings.carried)
+    env = world.settings.carried
     env["PATH"] = _with_mas(env.get("PATH", os.defpath))
     env |= dict(run.env)
     env |= session_environment(world, session_id)

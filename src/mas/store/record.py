@@ -36,7 +36,10 @@ class Records:
 
     def load(self, session_id: SessionId) -> Session:
         """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
-        paths = self.paths(session_id)
+        return self.load_from(self.paths(session_id), session_id)
+
+    def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
+        """The same for a session kept elsewhere, such as in the trash."""
         try:
             return _session(json.loads(read_file(paths.metadata)), session_id)
         except FileNotFoundError:

@@ -1,0 +1,52 @@
+"""What all tests share: a workspace of their own with a tmux of their own, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.site import Site, short_directory
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A fresh workspace with its own home, its own tmux sockets, and the real `mas` command."""
+    with short_directory() as directory:
+        made = Site(directory)
+        made.mas("init", made.root, "--provider", "shell")
+        try:
+            yield made
+        finally:
+            made.close()
+        assert made.leftovers() == []
+
+
+@pytest.fixture
+def bare() -> Iterator[Site]:
+    """The same without a workspace."""
+    with short_directory() as directory:
+        made = Site(directory)
+        try:
+            yield made
+        finally:
+            made.close()
+        assert made.leftovers() == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """The run fails if a process that one of its tests started outlives it."""
+    yield
+    mark = f"MAS_TEST_RUN={os.getpid()}"
+    left = [process.cmdline() for process in psutil.process_iter() if mark in _environ(process)]
+    assert left == []
+
+
+def _environ(process: psutil.Process) -> list[str]:
+    try:
+        return [f"{key}={value}" for key, value in process.environ().items()]
+    except (psutil.Error, OSError):
+        return []

@@ -1,0 +1,158 @@
+"""A workspace for one test: real files, real tmux on its own sockets, the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+
+from mas.bootstrap import build_world
+from mas.service.local import LocalMas
+from mas.service.world import World
+from mas.settings import ServerMode, Settings
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+AGENTS = os.path.join(REPOSITORY, "tests", "agents")
+_PATIENCE = 20.0
+
+
+@contextmanager
+def short_directory() -> Iterator[str]:
+    """A temporary directory with a path short enough for sockets (pytest's own are too long)."""
+    path = tempfile.mkdtemp(prefix="mt", dir="/tmp")
+    try:
+        yield os.path.realpath(path)
+    finally:
+        shutil.rmtree(path)
+
+
+def until(fact: Callable[[], Any], what: str = "", patience: float = _PATIENCE) -> Any:
+    """Wait for a fact, and give it back; fail if it does not come about."""
+    deadline = time.monotonic() + patience
+    while not (found := fact()):
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain: {what or fact}"
+        time.sleep(0.01)
+    return found
+
+
+class Site:
+    """One workspace and everything a test does with it."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.root = os.path.join(directory, "ws")
+        self.home = os.path.join(directory, "home")
+        os.makedirs(self.home, exist_ok=True)
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": self.home,
+            "SHELL": "/bin/sh",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "TMUX_TMPDIR": directory,
+            "MAS_WORKSPACE_ROOT": self.root,
+            "MAS_TEST_RUN": str(os.getpid()),
+        }
+        self.user_socket = os.path.join(directory, f"tmux-{os.getuid()}", "default")
+
+    def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a program in the workspace with the site's environment."""
+        extra = options.pop("env", {})
+        options.setdefault("cwd", self.root if os.path.isdir(self.root) else self.directory)
+        options.setdefault("timeout", 60)
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(argv, env={**self.env, **extra}, capture_output=True, text=True, check=False, **options)
+
+    def mas(self, *args: str, code: int | None = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `mas`; its exit code must be `code` (None: any)."""
+        done = self.run([sys.executable, "-m", "mas", *args], **options)
+        assert code is None or done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def json(self, *args: str, **options: Any) -> Any:
+        return json.loads(self.mas(*args, "--json", **options).stdout)
+
+    def start(self, *args: str, **options: Any) -> str:
+        """Start a session (one shell, unless told otherwise) and give its id."""
+        return self.mas("start", *(args or ("--team", "solo")), **options).stdout.strip()
+
+    def path(self, *names: str) -> str:
+        return os.path.join(self.root, *names)
+
+    def session(self, session_id: str, *names: str) -> str:
+        return os.path.join(self.root, "sessions", session_id, *names)
+
+    def statuses(self) -> dict[str, str]:
+        """Every listed session and its status."""
+        return {info["sessionId"]: info["status"] for info in self.json("list")["sessions"]}
+
+    def four_places(self, session_id: str) -> set[str]:
+        """What the four places say of a session's status; consistent means one word."""
+        with open(self.path("sessions", ".sessions.index"), encoding="utf-8") as file:
+            index = {entry["sessionId"]: entry["status"] for entry in json.load(file)["sessions"]}
+        with open(self.path("sessions", ".index"), encoding="utf-8") as file:
+            journal = [line.split(":", 2)[:2] for line in file if line.startswith(session_id)]
+        with open(self.session(session_id, "metadata.json"), encoding="utf-8") as file:
+            metadata = json.load(file)["status"]
+        with open(self.session(session_id, ".session"), encoding="utf-8") as file:
+            record = dict(line.rstrip("\n").split("=", 1) for line in file)["STATUS"]
+        return {index.get(session_id, "absent"), journal[-1][1], metadata, record}
+
+    def tmux(self, *args: str, socket: str | None = None, **options: Any) -> str:
+        return self.run(["tmux", "-S", socket or self.user_socket, *args], **options).stdout.strip()
+
+    def tmux_sessions(self) -> set[str]:
+        """The tmux sessions on every server of this site."""
+        found: set[str] = set()
+        for socket in self.sockets():
+            found |= set(self.tmux("list-sessions", "-F", "#{session_name}", socket=socket).split())
+        return found
+
+    def sockets(self) -> list[str]:
+        places = [os.path.dirname(self.user_socket), self.path("sessions", ".mas", "tmux")]
+        return [os.path.join(place, name) for place in places if os.path.isdir(place) for name in os.listdir(place)]
+
+    def world(self, server: ServerMode = ServerMode.DEFAULT, **settings: Any) -> World:
+        """The product's parts for this workspace, in this very process."""
+        given = {"root": self.root, "user_socket": self.user_socket, "environ": self.env, **settings}
+        private = os.path.join(self.directory, "private")
+        return build_world(Settings(private_sockets=private, tmux_server=server, **given))
+
+    def local(self, server: ServerMode = ServerMode.DEFAULT) -> LocalMas:
+        return LocalMas(self.world(server))
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living process that was started with this site's environment."""
+        return [process for process in psutil.process_iter() if self._is_ours(process)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return (
+                process.environ().get("TMUX_TMPDIR") == self.directory
+                and process.status() != psutil.STATUS_ZOMBIE
+            )
+        except (psutil.Error, OSError):
+            return False
+
+    def close(self) -> None:
+        """End the servers of this site; agents end with them."""
+        for socket in self.sockets():
+            self.tmux("kill-server", socket=socket)
+
+    def leftovers(self) -> list[list[str]]:
+        """What is still running once it should have ended."""
+        _, left = psutil.wait_procs(self.processes(), timeout=10)
+        found = [process.cmdline() for process in left]
+        for process in left:
+            process.kill()
+        return found
