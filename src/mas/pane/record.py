@@ -46,6 +46,7 @@ class Record:
             self._fd = -1
             os.replace(self._log, f"{self._log}.1")
         self._fd = os.open(self._log, _FLAGS, 0o600)
+        os.fchmod(self._fd, 0o600)
         self._size = os.fstat(self._fd).st_size
 
     def event(self, what: str, **details: int | str | list[str]) -> None:
@@ -59,6 +60,7 @@ class Record:
         except OSError:
             return
         try:
+            os.fchmod(fd, 0o600)
             os.write(fd, line.encode())
         except OSError:
             return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import resource
 import stat
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from mas.model.errors import NoTmux
 from mas.runtime.tmux import Tmux
@@ -22,11 +23,14 @@ _HEADROOM = 64
 _LONGEST_SOCKET = 107
 
 
-class Look(NamedTuple):
-    """What one call tells of a running server."""
+class TmuxFull(NoTmux):
+    """The server would run out of descriptors, and then hang for ever."""
 
-    pid: int
-    sessions: frozenset[str]
+    def __init__(self, socket: str, panes: int) -> None:
+        super().__init__(
+            f"The tmux server at {socket} has no descriptors left for {panes} more panes",
+            "MAS_TMUX_SERVER=session mas start",
+        )
 
 
 class Servers:
@@ -59,19 +63,36 @@ class Servers:
 
     def _user_is_small(self, panes: int) -> bool:
         server = self.user()
-        if not server.listening():
+        pid = server.pid()
+        if pid is None:
             return True
-        seen = look(server)
-        ours = sum(1 for session in seen.sessions if session.startswith("mas-"))
-        return ours < _FEW and has_room(seen.pid, panes)
+        ours = sum(1 for session in sessions_at(server) if session.startswith("mas-"))
+        return ours < _FEW and has_room(pid, panes) is True
 
     def _with_room(self, server: Tmux, panes: int) -> str:
-        if server.listening() and not has_room(look(server).pid, panes):
-            raise NoTmux(
-                f"The tmux server at {server.socket} has no descriptors left for {panes} more panes",
-                "MAS_TMUX_SERVER=session mas start",
-            )
+        self.check_room(server, panes)
         return server.socket
+
+    def check_room(self, server: Tmux, panes: int) -> None:
+        """`TmuxFull` if opening `panes` more would bring the server near its limit."""
+        pid = server.pid()
+        if pid is not None and has_room(pid, panes) is False:
+            raise TmuxFull(server.socket, panes)
+
+    @contextmanager
+    def opening(self, server: Tmux, panes: int) -> Iterator[None]:
+        """Opens teams on a shared server one after the other: the room that was seen is the room there is."""
+        self.ready(server)
+        if server.socket not in (self._settings.user_socket, self._private("workspace")):
+            yield
+            return
+        lock = os.open(os.path.join(self._sockets, "opening.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.check_room(server, panes)
+            yield
+        finally:
+            os.close(lock)
 
     def _private(self, name: str) -> str:
         """A socket of our own: beside the sessions, or in a short place where that path is too long."""
@@ -84,31 +105,28 @@ class Servers:
     def ready(self, server: Tmux) -> None:
         """Make the socket's directory, ours alone, and see that a server we start gets all descriptors."""
         directory = os.path.dirname(server.socket)
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not os.path.isdir(directory):
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            os.chmod(directory, 0o700)
         info = os.stat(directory, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
             raise NoTmux(f"{directory} must be a directory that only you can enter", f"ls -ld {directory}")
         raise_descriptor_limit()
 
 
-def look(server: Tmux) -> Look:
-    """The server's process and its sessions, in one call."""
-    pid, sessions = 0, set()
-    for line in server.run(["list-sessions", "-F", "#{pid} #{session_name}"]).splitlines():
-        number, _, name = line.partition(" ")
-        pid = int(number)
-        sessions.add(name)
-    return Look(pid, frozenset(sessions))
+def sessions_at(server: Tmux) -> frozenset[str]:
+    """The tmux sessions of a server, in one call."""
+    return frozenset(server.run(["list-sessions", "-F", "#{session_name}"]).splitlines())
 
 
-def has_room(pid: int, panes: int) -> bool:
-    """Whether the server can open `panes` more; not being able to look counts as no."""
+def has_room(pid: int, panes: int) -> bool | None:
+    """Whether the server can open `panes` more; None where the system does not tell."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as file:
             soft = next(line.split()[3] for line in file if line.startswith("Max open files"))
         used = len(os.listdir(f"/proc/{pid}/fd"))
     except (OSError, StopIteration):
-        return False
+        return None
     return soft == "unlimited" or used + panes * _PER_PANE + _HEADROOM <= int(soft)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime.runtime import PaneState, Place, TeamPlan, WindowPlan
-from mas.runtime.servers import Servers, look
+from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.tmux import Command, TmuxFailed
 from mas.settings import LEGACY_TMUX
 
@@ -45,20 +45,20 @@ class TmuxTeams:
 
     def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
         server = self._servers.at(socket)
-        self._servers.ready(server)
-        try:
-            # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
-            printed = server.run(*_opening(team), cwd=team.directory)
-        except TmuxFailed as error:
-            if server.listening() and team.name in look(server).sessions:
+        with self._servers.opening(server, team.size):
+            try:
+                # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
+                printed = server.run(*_opening(team), cwd=team.directory)
+            except TmuxFailed as error:
                 if error.said.startswith("duplicate session"):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
                 self.close(Place(socket, team.name))
-            raise
-        panes = {state.agent: state.pane for state in _states(printed) if state.agent}
-        strays = [state.pane for state in _states(printed) if not state.agent]
-        if strays:
-            server.run(*(["kill-pane", "-t", pane] for pane in strays))
+                raise
+            states = list(_states(printed))
+            strays = [state.pane for state in states if not state.agent]
+            if strays:
+                server.run(*(["kill-pane", "-t", pane] for pane in strays))
+        panes = {state.agent: state.pane for state in states if state.agent}
         if len(panes) != team.size:
             self.close(Place(socket, team.name))
             raise NoTmux(f"tmux opened {len(panes)} of {team.size} panes", "mas doctor")
@@ -69,7 +69,7 @@ class TmuxTeams:
         try:
             server.run(["kill-session", "-t", f"={place.name}"])
         except TmuxFailed:
-            if server.listening() and place.name in look(server).sessions:
+            if server.listening() and place.name in sessions_at(server):
                 raise
         if server.private and not server.listening():
             # tmux leaves the socket of a server that has ended.
@@ -95,7 +95,7 @@ class TmuxTeams:
             if server.private and len(places) == 1 and os.path.basename(socket).endswith(f"{places[0].name}.sock"):
                 # A server of the session's own lives exactly as long as the session.
                 return {places[0]: True}
-            sessions = look(server).sessions
+            sessions = sessions_at(server)
         except TmuxFailed:
             # It ended between the two looks, or it cannot answer: look once more at which.
             return dict.fromkeys(places, None if server.listening() else False)
@@ -110,7 +110,7 @@ class TmuxTeams:
         try:
             printed = server.run(["list-panes", "-s", "-t", f"={place.name}:", "-F", _STATE])
         except TmuxFailed:
-            if server.listening() and place.name in look(server).sessions:
+            if server.listening() and place.name in sessions_at(server):
                 raise
             return []
         return list(_states(printed))
@@ -157,7 +157,7 @@ class TmuxTeams:
     def legacy_running(self) -> bool:
         server = self._servers.user()
         try:
-            return server.listening() and LEGACY_TMUX in look(server).sessions
+            return server.listening() and LEGACY_TMUX in sessions_at(server)
         except NoTmux:
             return False
 

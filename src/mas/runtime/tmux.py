@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import socket
+import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -74,15 +75,22 @@ class Tmux:
 
     def listening(self) -> bool:
         """Whether a server is there. Only a clear no is a no: anything unclear is `NoTmux`."""
+        return self.pid() is not None
+
+    def pid(self) -> int | None:
+        """The server's process (0 where the system does not tell), None if there is no server."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_PATIENCE)
             try:
                 probe.connect(self.socket)
             except OSError as error:
                 if error.errno in _NOBODY_THERE:
-                    return False
+                    return None
                 raise NoTmux(f"Cannot look at tmux at {self.socket}: {error}", "mas doctor") from None
-        return True
+            if not hasattr(socket, "SO_PEERCRED"):
+                return 0
+            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", credentials)[0])
 
 
 def _literal(word: str) -> str:

@@ -10,7 +10,7 @@ from mas.model.session import Session, Status
 from mas.runtime.runtime import Place
 from mas.service.recover import finish
 from mas.service.restore import restored
-from mas.service.stop import set_status, stop_owned
+from mas.service.stop import set_status
 from mas.service.team import close_team
 from mas.service.world import World
 from mas.store.atomic import set_aside
@@ -54,6 +54,8 @@ def scan(world: World) -> Iterator[IndexEntry]:
 
 def settle(world: World) -> list[str]:
     """Finish what a killed process left half-done; answers what could not be finished."""
+    if not world.intents.sessions():
+        return []
     entries_of(world)
     return finish(world)
 
@@ -96,7 +98,9 @@ def _lost(world: World, session_id: SessionId) -> Session:
     """A session whose tmux is gone: stopped, or back again where the user asked for that."""
     with world.intents.begin(session_id, "stop", world.records.load(session_id).socket) as operation:
         operation.no_return()
-        session = stop_owned(world, session_id)
+        session = world.records.load(session_id)
+        close_team(world, session_id, session.socket)
+        session = set_status(world, session, Status.STOPPED)
         operation.done()
     world.logs.session(session_id, "its tmux session was gone")
     return restored(world, session_id) if world.settings.recover else session
@@ -106,7 +110,7 @@ def _mark_damaged(world: World, entries: list[IndexEntry], under_way: set[str]) 
     """Sessions whose own files cannot be read become `error`."""
     marked, warnings = [], []
     for entry in entries:
-        if entry.session_id in under_way or world.records.looks_whole(entry.session_id):
+        if entry.session_id in under_way or world.records.is_whole(SessionId(entry.session_id)):
             marked.append(entry)
             continue
         warnings.append(f"Session {entry.session_id} is damaged: mas repair")

@@ -11,6 +11,7 @@ from mas.model.run import Run
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.providers.provider import Program
+from mas.runtime.servers import TmuxFull
 from mas.service.show import describe, just_opened
 from mas.service.team import close_team, open_team, programs_of
 from mas.service.world import Progress, World
@@ -29,8 +30,8 @@ def start(world: World, run: Run, legacy: bool, progress: Progress | None = None
         session_id = draw_id(world)
         try:
             session = _start_as(world, session_id, run, programs, progress)
-        except AlreadyThere:
-            # Another workspace has a tmux session of that name on the same server.
+        except (AlreadyThere, TmuxFull):
+            # Another workspace has a tmux session of that name, or others took the room there was.
             if attempt == _DRAWS - 1:
                 raise
             continue

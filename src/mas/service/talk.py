@@ -10,7 +10,6 @@ from mas.model.views import AgentOutput, Sent
 from mas.runtime.runtime import PaneState, Place
 from mas.service.team import place_of
 from mas.service.world import World
-from mas.store.registry import entry_of
 
 
 def send(world: World, session_id: SessionId, target: str, message: str, sender: str | None) -> Sent:
@@ -28,7 +27,7 @@ def send(world: World, session_id: SessionId, target: str, message: str, sender:
         world.runtime.paste(place, panes[agent.id].pane, text, delay)
     size = len(text.encode())
     world.logs.session(session_id, f"send from={sender or 'person'} to={target} bytes={size}")
-    world.registry.touch(entry_of(session._replace(last_activity=world.now())))
+    world.registry.touch(session_id)
     return Sent(session_id, target, tuple(agent.id for agent in agents), size)
 
 

@@ -73,6 +73,7 @@ def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE) -> None:
     """Add one line in one write; logs need no more than that."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
+        os.fchmod(fd, mode)
         write_all(fd, line)
     finally:
         os.close(fd)

@@ -77,10 +77,8 @@ class Intents:
     def begin(self, session_id: str, verb: str, socket: str | None = None) -> Iterator[Operation]:
         """Own the session for one verb; `Busy` if another process does."""
         path = self._path(session_id)
-        fd = open_lock(path)
+        fd = self._own(path, session_id)
         try:
-            if not try_lock(fd) or not still_at(fd, path):
-                raise _busy(session_id, self._read(path))
             if left := self._read(path):
                 raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
             with self._session_lock(session_id):
@@ -95,6 +93,18 @@ class Intents:
                     if operation.settled:
                         os.unlink(path)
         finally:
+            os.close(fd)
+
+    def _own(self, path: str, session_id: str) -> int:
+        """The intent file, open and locked; `Busy` if another process has it."""
+        while True:
+            fd = open_lock(path)
+            if not try_lock(fd):
+                os.close(fd)
+                raise _busy(session_id, self._read(path))
+            if still_at(fd, path):
+                return fd
+            # Its owner finished and removed it between our two looks.
             os.close(fd)
 
     def unfinished(self) -> Iterator[Operation]:

@@ -22,6 +22,7 @@ def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[
     text = _SECTION.join(["\0".join(f"={argument}" for argument in argv), *pairs])
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
+        os.fchmod(fd, 0o600)
         file.write(os.fsencode(text))
 
 

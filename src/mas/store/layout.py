@@ -129,4 +129,7 @@ class Layout(NamedTuple):
 
     def directories(self) -> set[str]:
         """The ids of all session directories."""
-        return {name for name in os.listdir(self.sessions) if is_session_id(name)}
+        with os.scandir(self.sessions) as entries:
+            return {
+                entry.name for entry in entries if is_session_id(entry.name) and entry.is_dir(follow_symlinks=False)
+            }

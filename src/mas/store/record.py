@@ -68,8 +68,19 @@ class Records:
         except (ValueError, OSError, BadInput) as error:
             raise Corrupt(path, _reason(error)) from None
 
-    def looks_whole(self, session_id: str) -> bool:
-        """A look quick enough for every listing: missing, empty, torn and overwritten files show."""
+    def is_whole(self, session_id: SessionId) -> bool:
+        """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
+        if self._looks_whole(session_id):
+            return True
+        try:
+            self.load(session_id)
+            self.pairs(session_id)
+        except (Corrupt, NoSession):
+            return False
+        return True
+
+    def _looks_whole(self, session_id: SessionId) -> bool:
+        """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""
         paths = self.paths(session_id)
         try:
             metadata, record = read_file(paths.metadata), read_file(paths.record)

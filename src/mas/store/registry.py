@@ -84,10 +84,13 @@ class Registry:
         with locked(self._layout.registry_lock):
             self._change(session_id, why, None)
 
-    def touch(self, entry: IndexEntry) -> None:
-        """Replace an entry whose status did not change: nothing for the journal."""
+    def touch(self, session_id: str) -> None:
+        """Note that the session was used just now; its status is whatever it is, so the journal stays."""
         with locked(self._layout.registry_lock):
-            self._replace(_splice(self._canonical(), entry.session_id, _line_of(entry, self._layout)))
+            for entry in self.read():
+                if entry.session_id == session_id:
+                    line = _line_of(entry._replace(last_activity=self._now()), self._layout)
+                    self._replace(_splice(self._canonical(), session_id, line))
 
     def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
         """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
