@@ -54,10 +54,9 @@ def scan(world: World) -> Iterator[IndexEntry]:
 
 def settle(world: World) -> list[str]:
     """Finish what a killed process left half-done; answers what could not be finished."""
-    if not world.intents.sessions():
-        return []
-    entries_of(world)
-    return finish(world)
+    if not world.registry.looks_sound():
+        entries_of(world)
+    return finish(world) if world.intents.sessions() else []
 
 
 def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:

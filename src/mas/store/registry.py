@@ -23,6 +23,7 @@ _HEAD = b'{"version":"1.0","sessions":['
 _TAIL = b'\n],"lastUpdated":"%s"}\n'
 _TAIL_SHAPE = re.compile(rb'\n\],"lastUpdated":"[0-9TZ:.-]*"\}\n\Z')
 _LONGEST_TAIL = 80
+_END = 200
 _LINE = re.compile(r"([0-9a-f-]{36}):([a-z]+):([0-9TZ:.-]+)")
 _WORDS = {*Status, *Gone}
 
@@ -121,13 +122,19 @@ class Registry:
             raise Corrupt(self._layout.journal, f"{bad} unreadable lines")
         return good
 
+    def looks_sound(self) -> bool:
+        """A look at the ends of both files, quick enough for every command; in doubt, no."""
+        try:
+            head, tail = _ends(self._layout.registry_index)
+        except OSError:
+            return False
+        empty = head.startswith(_HEAD + b"\n]")
+        return head.startswith(_HEAD) and bool(_TAIL_SHAPE.search(tail)) and self.journal_is_sound(empty)
+
     def journal_is_sound(self, may_be_empty: bool) -> bool:
         """A cheap look at the journal's end: enough to see a missing, empty, torn or overwritten file."""
         try:
-            with open(self._layout.journal, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - 200))
-                tail = file.read()
+            tail = _ends(self._layout.journal)[1]
         except OSError:
             return False
         if not tail:
@@ -197,6 +204,15 @@ class Registry:
             before = "".join(f"{change.session_id}:{change.status}:{change.at}\n" for change in good)
             write_atomic(path, (before + "".join(lines)).encode())
         return kept
+
+
+def _ends(path: str) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file."""
+    with open(path, "rb") as file:
+        head = file.read(_END)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END))
+        return head, file.read()
 
 
 def parse_journal(data: bytes) -> tuple[list[Change], int]:
