@@ -54,9 +54,10 @@ def scan(world: World) -> Iterator[IndexEntry]:
 
 def settle(world: World) -> list[str]:
     """Finish what a killed process left half-done; answers what could not be finished."""
-    if not world.registry.looks_sound():
+    under_way = world.intents.sessions()
+    if under_way or not world.registry.looks_sound():
         entries_of(world)
-    return finish(world) if world.intents.sessions() else []
+    return finish(world) if under_way else []
 
 
 def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:

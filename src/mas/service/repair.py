@@ -9,6 +9,7 @@ from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId, tmux_name
 from mas.model.run import Run
 from mas.model.session import Session, Status
+from mas.model.team import CUSTOM, Agent, Team, Unit
 from mas.model.views import Finding, Repair
 from mas.runtime.runtime import Place
 from mas.service.reconcile import rebuild
@@ -78,17 +79,14 @@ def _mend(world: World, session: Session, damage: list[Corrupt], status: Status)
 
 def _run_of(world: World, session: Session) -> Run:
     """A configuration to restore the session with, where its own was lost: the agents it is known to have."""
-    run = Run(name=session.name).settled(world.settings.provider)
-    providers = {agent.id: agent.provider for agent in session.agents}
-    if not providers:
-        return run
-    units = tuple(
-        unit._replace(
-            agents=tuple(agent._replace(provider=providers[agent.id]) for agent in unit.agents if agent.id in providers)
+    units: dict[str, list[Agent]] = {}
+    for agent in session.agents:
+        units.setdefault(agent.unit, []).append(
+            Agent(agent.id, agent.unit, agent.role, agent.provider or None, agent.model)
         )
-        for unit in run.team.units
-    )
-    return run._replace(team=run.team._replace(name="custom", units=tuple(unit for unit in units if unit.agents)))
+    known = tuple(Unit(name, tuple(agents)) for name, agents in units.items())
+    run = Run(team=Team(CUSTOM, known)) if known else Run()
+    return run._replace(name=session.name).settled(world.settings.provider)
 
 
 def _status(world: World, session: Session) -> Status:
