@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import partial
 
 from tests.site import REPOSITORY, Site, until
 
@@ -36,6 +37,9 @@ def test_the_tour_prints_what_the_readme_shows(bare: Site) -> None:
     def said(command: str) -> str:
         return bare.run(["bash", "-c", f"{command} 2>&1"], cwd=directory).stdout
 
+    def prints(command: str, wanted: str) -> bool:
+        return plain(said(command), bare.home) == wanted
+
     for written, shown in tour():
         command = written.replace("9ca3f421", session)
         wanted = plain(shown, bare.home)
@@ -43,7 +47,7 @@ def test_the_tour_prints_what_the_readme_shows(bare: Site) -> None:
             directory = os.path.join(directory, command[3:])
         elif command.startswith(("mas output", "mas list")):
             # Looking may be repeated: an agent answers in its own time.
-            until(lambda command=command, wanted=wanted: plain(said(command), bare.home) == wanted, command)
+            until(partial(prints, command, wanted), command)
         else:
             printed = said(command)
             assert plain(printed, bare.home) == wanted
