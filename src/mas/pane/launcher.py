@@ -17,7 +17,7 @@ import time
 
 from mas.pane.processes import adopt_orphans, descendants, die_with_parent, kill_descendants
 from mas.pane.record import Record
-from mas.store.launch import launch_path, read_launch
+from mas.store.launch import launch_path, read_launch, was_cut_short
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _DROPPED = ("TMUX", "TMUX_PANE", "MAS_DATA_DIR", "MAS_SESSION_MODE")
@@ -32,8 +32,12 @@ _RESET_SCREEN = b"\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m"
 
 def main(session_dir: str, agent: str) -> int:
     """Run the agent and answer its exit status."""
+    # What waited at the gate left its lock open; an agent gets its terminal and nothing else.
+    os.closerange(3, 16)
     argv, env, options = read_launch(launch_path(session_dir, agent))
     record = Record(session_dir, agent)
+    if was_cut_short(session_dir):
+        return _refuse(record, agent, "starting the session was cut short")
     try:
         _enter_unit(session_dir, agent, options.get("lazy"))
     except OSError as error:

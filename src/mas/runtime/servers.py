@@ -21,6 +21,7 @@ _PER_PANE = 2
 _HEADROOM = 64
 # 108 bytes of a socket's address, the last for its end.
 _LONGEST_SOCKET = 107
+_AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class TmuxFull(NoTmux):
@@ -138,4 +139,4 @@ def raise_descriptor_limit() -> None:
 
 def usual_descriptor_limit() -> int:
     """The soft limit this process was started with, for the agents to have again."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _AT_START

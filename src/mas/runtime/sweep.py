@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 # Set by the launcher alone, so that a person's shell with a session's environment is nobody's agent.
 MARK = "MAS_PANE"
-_LOOK_AGAIN = 0.02
+_LOOK_AGAIN = 0.005
+_LONG_ENOUGH_TO_DIE = 0.02
 
 
 def mark(session_id: str, agent: str) -> str:
@@ -24,18 +25,21 @@ def processes_of(session_id: str, roots: Iterable[int]) -> list[psutil.Process]:
     import psutil
 
     found: dict[int, psutil.Process] = {}
-    for root in roots:
+    children: dict[int, list[int]] = {}
+    processes = {process.pid: process for process in psutil.process_iter()}
+    for process in processes.values():
         try:
-            launcher = psutil.Process(root)
-            found |= {process.pid: process for process in (launcher, *launcher.children(recursive=True))}
-        except psutil.Error:
-            continue
-    for process in psutil.process_iter():
-        try:
+            children.setdefault(process.ppid(), []).append(process.pid)
             if process.environ().get(MARK, "").startswith(f"{session_id}/"):
                 found[process.pid] = process
         except (psutil.Error, OSError):
             continue
+    below = list(roots)
+    while below:
+        pid = below.pop()
+        if pid in processes:
+            found[pid] = processes[pid]
+        below += children.get(pid, ())
     found.pop(os.getpid(), None)
     return [process for process in found.values() if _lives(process)]
 
@@ -44,7 +48,7 @@ def end_processes(session_id: str, known: list[psutil.Process], grace: float) ->
     """Wait up to `grace` for the processes to end, then kill them; answers what would not die."""
     import psutil
 
-    _, left = psutil.wait_procs(known, timeout=grace)
+    left = _left_after(known, grace)
     deadline = time.monotonic() + grace
     while left := [*left, *(process for process in processes_of(session_id, ()) if process not in left)]:
         for process in left:
@@ -52,10 +56,18 @@ def end_processes(session_id: str, known: list[psutil.Process], grace: float) ->
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        _, left = psutil.wait_procs(left, timeout=_LOOK_AGAIN)
+        left = _left_after(left, _LONG_ENOUGH_TO_DIE)
         if time.monotonic() > deadline:
             break
     return [process.pid for process in left]
+
+
+def _left_after(processes: list[psutil.Process], patience: float) -> list[psutil.Process]:
+    """Those still alive once all have ended or `patience` has. A zombie has ended, whenever its parent looks."""
+    deadline = time.monotonic() + patience
+    while (left := [process for process in processes if _lives(process)]) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN)
+    return left
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -67,7 +67,8 @@ class LocalMas:
         with self._ready() as world:
             active = [entry.session_id for entry in reconcile(world)[0] if entry.status is Status.ACTIVE]
         if len(active) != 1:
-            raise BadInput(f"Which session? {len(active)} are active", "mas list --status active")
+            hint = "mas list --status active" if active else "mas list; mas start"
+            raise BadInput(f"Which session? {len(active)} are active", hint)
         return SessionId(active[0])
 
     def start(self, run: Run, legacy: bool = False, progress: Progress | None = None) -> SessionDetail:

@@ -31,10 +31,11 @@ def finish(world: World) -> list[str]:
 
 
 def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
-    """A session that never got into the registry was never made."""
-    if not _registered(world, session_id):
-        close_team(world, session_id, intent.socket)
-        world.workspace.discard(session_id)
+    """A session whose maker died before it could tell anybody was never made."""
+    close_team(world, session_id, intent.socket)
+    if _registered(world, session_id):
+        world.registry.drop(session_id, Gone.DELETED)
+    world.workspace.discard(session_id)
 
 
 def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:

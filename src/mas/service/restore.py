@@ -6,8 +6,9 @@ from mas.model.errors import Conflict
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
+from mas.runtime.runtime import Place
 from mas.service.show import describe, just_opened
-from mas.service.team import close_team, open_team, programs_of
+from mas.service.team import Gate, close_team, open_team, programs_of
 from mas.service.world import World
 from mas.store.atomic import ensure_directory
 from mas.store.layout import OPEN_DIR
@@ -23,8 +24,9 @@ def restore(world: World, session_id: SessionId) -> SessionDetail:
 def restored(world: World, session_id: SessionId) -> Session:
     run = world.records.load_run(session_id).settled(world.settings.provider)
     programs = programs_of(world, run, resume=True)
-    socket = world.runtime.place(tmux_name(session_id), len(programs))
-    with world.intents.begin(session_id, "restore", socket) as operation:
+    name = tmux_name(session_id)
+    socket = world.runtime.place(name, len(programs))
+    with Gate() as gate, world.intents.begin(session_id, "restore", socket) as operation:
         before = world.records.load(session_id)
         if before.status is Status.ACTIVE:
             raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
@@ -38,7 +40,7 @@ def restored(world: World, session_id: SessionId) -> Session:
         if not run.lazy_units:
             world.workspace.fill_units(session_id, list(programs))
         operation.undo(lambda: close_team(world, session_id, socket))
-        agents = open_team(world, session_id, run, programs, socket)
+        agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
         after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
         operation.undo(lambda: world.records.save(before))
         world.records.save(after)

@@ -11,9 +11,10 @@ from mas.model.run import Run
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.providers.provider import Program
+from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
 from mas.service.show import describe, just_opened
-from mas.service.team import close_team, open_team, programs_of
+from mas.service.team import Gate, close_team, open_team, programs_of
 from mas.service.world import Progress, World
 from mas.store.registry import entry_of
 from mas.store.tree import sync_tree
@@ -61,8 +62,9 @@ def draw_id(world: World) -> SessionId:
 def _start_as(
     world: World, session_id: SessionId, run: Run, programs: dict[str, Program], progress: Progress | None
 ) -> Session:
-    socket = world.runtime.place(tmux_name(session_id), len(programs))
-    with world.intents.begin(session_id, "start", socket) as operation:
+    name = tmux_name(session_id)
+    socket = world.runtime.place(name, len(programs))
+    with Gate() as gate, world.intents.begin(session_id, "start", socket) as operation:
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.workspace.furnish(session_id)
@@ -73,7 +75,7 @@ def _start_as(
         operation.undo(lambda: close_team(world, session_id, socket))
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
-            agents = open_team(world, session_id, run, programs, socket)
+            agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
         finally:
             syncing.wait()
         now = world.now()

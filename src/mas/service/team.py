@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 from mas.model.errors import Conflict, NoTmux
@@ -15,8 +16,8 @@ from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
 from mas.runtime.servers import usual_descriptor_limit
 from mas.runtime.sweep import MARK, end_processes, mark, processes_of
 from mas.service.world import World
-from mas.store.atomic import ensure_directory
-from mas.store.launch import launch_path, write_launch
+from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
+from mas.store.launch import gate_path, launch_path, write_launch
 from mas.store.layout import PRIVATE_DIR
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
@@ -29,10 +30,34 @@ def programs_of(world: World, run: Run, resume: bool = False) -> dict[str, Progr
     return {agent.id: world.providers.program(agent, resume) for agent in run.team.agents()}
 
 
+class Gate:
+    """Holds back the launchers of a team until its session is whole.
+
+    No agent runs, and none takes the processor from tmux, before everything about its session is on the disk.
+    Should this process die, the kernel opens the gate, and the launchers see by the intent that they are not to start.
+    """
+
+    def __init__(self) -> None:
+        self._fd = -1
+
+    def shut(self, path: str) -> None:
+        """Make the gate anew and hold it; an older one may still be in the hands of what is ending."""
+        remove_file(path)
+        self._fd = open_lock(path)
+        try_lock(self._fd)
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
 def open_team(
-    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], socket: str
+    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], place: Place, gate: Gate
 ) -> tuple[AgentRun, ...]:
-    """Open all panes of a session; answers its agents with their panes."""
+    """Open all panes of a session, its launchers waiting at the gate; answers its agents with their panes."""
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     nofile = str(usual_descriptor_limit())
@@ -43,7 +68,8 @@ def open_team(
         program = programs[agent.id]
         env = agent_environment(world, session_id, run, agent) | dict(program.env)
         write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options)
-    panes = world.runtime.open(socket, _plan(session_id, paths.root, run))
+    gate.shut(gate_path(paths.root))
+    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run))
     return agent_runs(run.team, panes)
 
 
@@ -105,8 +131,8 @@ def _with_mas(path: str) -> str:
     return f"{path}:{here}"
 
 
-def _plan(session_id: SessionId, directory: str, run: Run) -> TeamPlan:
-    launcher = (sys.executable, "-ISE", _LAUNCHER, directory)
+def _plan(name: str, directory: str, run: Run) -> TeamPlan:
+    launcher = (*_waiting_at(gate_path(directory)), sys.executable, "-ISE", _LAUNCHER, directory)
     windows = tuple(
         WindowPlan(
             unit.name,
@@ -114,4 +140,10 @@ def _plan(session_id: SessionId, directory: str, run: Run) -> TeamPlan:
         )
         for unit in run.team.units
     )
-    return TeamPlan(tmux_name(session_id), directory, windows)
+    return TeamPlan(name, directory, windows)
+
+
+def _waiting_at(gate: str) -> tuple[str, ...]:
+    """A prefix that waits for the lock and then becomes the launcher; where there is none, nobody waits."""
+    flock = shutil.which("flock")
+    return (flock, "--shared", "--no-fork", gate) if flock else ()

@@ -15,6 +15,21 @@ def launch_path(session_dir: str, agent: str) -> str:
     return os.path.join(session_dir, ".mas", "launch", agent)
 
 
+def gate_path(session_dir: str) -> str:
+    return os.path.join(session_dir, ".mas", "launch", "gate")
+
+
+def was_cut_short(session_dir: str) -> bool:
+    """Whether whoever opened this team died before its session was whole."""
+    sessions, session_id = os.path.split(session_dir)
+    try:
+        with open(os.path.join(sessions, ".mas", "intents", session_id), "rb") as file:
+            intent = file.read()
+    except OSError:
+        return False
+    return b'"verb": "start"' in intent or b'"verb": "restore"' in intent
+
+
 def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[str, str]) -> None:
     """Keep what to run: arguments, environment, and the launcher's own options."""
     pairs = ("\0".join(f"{key}={value}" for key, value in part.items()) for part in (env, options))
