@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 from mas.model.ids import SessionId, parse_name
-from mas.model.views import Initialised
 from mas.providers.provider import Providers
 from mas.runtime.servers import Servers
 from mas.runtime.teams import TmuxTeams
@@ -60,6 +60,14 @@ def random_id() -> SessionId:
     bits[8] = bits[8] & 0x3F | 0x80
     text = bits.hex()
     return SessionId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+
+
+class Initialised(NamedTuple):
+    """A workspace and what was made in it."""
+
+    workspace: str
+    name: str
+    made: tuple[str, ...]
 
 
 def init(directory: str, name: str | None, provider: str | None) -> Initialised:

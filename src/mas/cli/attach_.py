@@ -20,6 +20,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id, agent = session_and_agent(mas, args.words)
+    session_id, agent = session_and_agent(mas, args)
     mas.attach(session_id, agent)
     return 0

@@ -9,7 +9,7 @@ from typing import TypeVar
 from mas.bootstrap import open_mas
 from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError
-from mas.model.ids import SessionId, is_agent_id
+from mas.model.ids import SessionId, is_agent_id, shown
 from mas.service.mas import Mas
 from mas.settings import inside
 
@@ -32,23 +32,31 @@ def session_of(mas: Mas, reference: str | None) -> SessionId:
     return mas.resolve(here) if here else mas.only_active()
 
 
-def session_and_agent(mas: Mas, words: list[str]) -> tuple[SessionId, str | None]:
+def session_and_agent(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]:
     """`[ID] [AGENT]`: two digits are an agent, all else is a session."""
+    words = [word for word in (args.session, args.agent) if word is not None]
     agents = [word for word in words if is_agent_id(word)]
     sessions = [word for word in words if not is_agent_id(word)]
     if len(agents) > 1 or len(sessions) > 1:
-        raise BadInput(f"One session and one agent at most, not: {' '.join(words)}")
+        raise BadInput(f"One session and one agent (two digits) at most, not: {' '.join(map(shown, words))}")
     return session_of(mas, sessions[0] if sessions else None), agents[0] if agents else None
 
 
 def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
-    parser.add_argument("words", nargs="*", metavar="ID AGENT", help=f"{OPTIONAL_ID_HELP}; {agent}")
+    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
+    parser.add_argument("agent", nargs="?", metavar="AGENT", help=agent)
 
 
-def add_sessions(parser: argparse.ArgumentParser, which: str) -> None:
+def add_sessions(parser: argparse.ArgumentParser, which: str, id_help: str = ID_HELP) -> None:
     """`ID…` or `--all`."""
-    parser.add_argument("sessions", nargs="*", metavar="ID", help=ID_HELP)
+    parser.add_argument("sessions", nargs="*", metavar="ID", help=id_help)
     parser.add_argument("--all", action="store_true", help=f"all {which} sessions")
+
+
+def need_sessions(args: Arguments) -> None:
+    """`BadInput` where neither a session nor all of them were named, or both."""
+    if bool(args.sessions) == bool(args.all):
+        raise BadInput("Which sessions? Name some, or say --all", f"mas list; mas {args.command} ID")
 
 
 def each_session(
@@ -59,13 +67,14 @@ def each_session(
     say: Callable[[Result], object],
 ) -> int:
     """Do something to every session named, going on past failures; 0 only if all of it worked."""
+    need_sessions(args)
     mas = opened(args)
     if args.all:
         ids = [SessionId(info.session_id) for word in status for info in mas.list(status=word).sessions]
-    elif args.sessions:
-        ids = [mas.resolve(reference) for reference in args.sessions]
+        if not ids:
+            out.talk(f"No session is {' or '.join(status)}")
     else:
-        raise BadInput("Which session?", f"mas list; mas {args.command} ID, or --all")
+        ids = [mas.resolve(reference) for reference in args.sessions]
     code, results = 0, []
     for session_id in ids:
         try:

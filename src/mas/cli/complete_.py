@@ -1,23 +1,63 @@
-"""mas complete: What could stand where the cursor is; called by the completion scripts."""
+"""mas complete: What could stand where the cursor is; called by the completion scripts.
+
+Prints one candidate per line, a tab, and a few words about it. `:files` and `:directories` ask the shell
+for its own completion of paths. Whatever goes wrong, it says nothing: a prompt is no place for complaints.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mas.bootstrap import open_mas
 from mas.cli.command import Arguments
-from mas.cli.main import COMMANDS, command_parser, load
+from mas.cli.main import COMMANDS, command_parser, load, top_parser
 from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
 from mas.service.mas import Mas
+from mas.settings import inside
 
 EXAMPLES = """
 mas complete -- stop 55
 """
-_SESSIONS = {"session", "sessions", "words"}
-_OF_STATUS = {"restore": "stopped", "archive": "stopped", "unarchive": "archived", "undelete": "deleted"}
+Candidate = tuple[str, str]
+
+_OF_STATUS = {
+    "stop": "active",
+    "attach": "active",
+    "send": "active",
+    "restore": "stopped",
+    "archive": "stopped",
+    "unarchive": "archived",
+    "undelete": "deleted",
+}
+_PATHS = {"FILE": ":files", "DIR": ":directories"}
+_GROUPS = {"managers": "the first of every unit", "all": "everybody"}
+# Looking at a session asks tmux once; a prompt must not wait for hundreds.
+_MOST_LOOKS = 8
+
+
+class Line(NamedTuple):
+    """A command line up to the cursor."""
+
+    start: str
+    """The unfinished word."""
+    glued: str
+    """What stands before it in the same word: `--team=`."""
+    command: str | None
+    actions: list[argparse.Action]
+    """What the command takes; before one is named, what `mas` itself takes."""
+    words: list[str]
+    """Finished words that are neither options nor their values."""
+    options: dict[str, str]
+    """Finished options and their values, by destination."""
+    asked: argparse.Action | None
+    """The option whose value the unfinished word is."""
+    only_words: bool
+    """Whether `--` has ended the options."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,60 +65,123 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    words = args.line or [""]
-    start = words[-1]
     try:
-        for candidate, about in _candidates(words, args.workspace):
-            if candidate.startswith(start):
-                out.line(f"{candidate}\t{about}")
+        line = _read(args.line or [""])
+        workspace = line.options.get("workspace") or args.workspace
+        for candidate, about in _candidates(line, workspace and os.path.expanduser(workspace)):
+            if candidate.startswith(":"):
+                out.line(f"{candidate}\t")
+            elif candidate.startswith(line.start):
+                out.line(f"{line.glued}{candidate}\t{about}")
     except MasError:
-        # Outside a workspace there is nothing to offer, and a prompt is no place for complaints.
-        return 1
+        return 0
     return 0
 
 
-def _candidates(words: list[str], workspace: str | None) -> Iterator[tuple[str, str]]:
+def _read(given: list[str]) -> Line:
+    """Understand a line as the parsers would, had it ended here."""
+    # bash hands over `--team=so` as three words, other shells as one.
+    *before, start = [*given, ""] if given[-1] == "=" else given
+    before = [word for word in before if word != "="]
+    glued = ""
+    if start.startswith("--") and "=" in start:
+        option, _, start = start.partition("=")
+        glued = f"{option}="
+        before.append(option)
+    actions = top_parser()._actions
+    command: str | None = None
+    words: list[str] = []
+    options: dict[str, str] = {}
+    asked: argparse.Action | None = None
+    only_words = False
+    for word in before:
+        if asked is not None:
+            options[asked.dest], asked = word, None
+        elif word == "--" and not only_words:
+            only_words = True
+        elif word.startswith("-") and word != "-" and not only_words:
+            name, _, value = word.partition("=")
+            action = next((action for action in actions if name in action.option_strings), None)
+            if action is not None:
+                options[action.dest] = value
+                asked = action if action.nargs != 0 and not value else None
+        elif command is None:
+            command = word
+            actions = command_parser(word, load(word))._actions if word != "help" else []
+        else:
+            words.append(word)
+    return Line(start, glued, command, actions, words, options, asked, only_words)
+
+
+def _candidates(line: Line, workspace: str | None) -> Iterator[Candidate]:
     """What may come next, each with a few words about it."""
-    if len(words) == 1:
+    if line.asked is not None:
+        yield from _values(line.asked, line, workspace)
+    elif line.start.startswith("-") and not line.only_words:
+        yield from _options(line)
+    elif line.command is None or (line.command == "help" and not line.words):
         yield from COMMANDS.items()
-        return
-    command, *before, start = words
-    actions = command_parser(command, load(command))._actions
-    asked = next((action for action in actions if before and before[-1] in action.option_strings), None)
-    if asked is not None and asked.nargs != 0:
-        yield from _values(asked, command, workspace)
-    elif start.startswith("-"):
-        for action in actions:
-            for option in action.option_strings:
-                if option.startswith("--"):
-                    yield option, action.help or ""
+        if line.command is None:
+            yield "help", "show a command's options and examples"
     else:
-        for action in actions:
-            if not action.option_strings:
-                yield from _values(action, command, workspace)
+        yield from _next_word(line, workspace)
 
 
-def _values(action: argparse.Action, command: str, workspace: str | None) -> Iterator[tuple[str, str]]:
+def _options(line: Line) -> Iterator[Candidate]:
+    for action in line.actions:
+        again = action.dest not in line.options or isinstance(action, argparse._AppendAction)
+        for option in action.option_strings:
+            if again and option.startswith("--"):
+                yield option, action.help or ""
+
+
+def _next_word(line: Line, workspace: str | None) -> Iterator[Candidate]:
+    """Candidates for the first word that is still to come."""
+    slots = [action for action in line.actions if not action.option_strings]
+    if {"session", "agent"} <= {slot.dest for slot in slots}:
+        # `[ID] [AGENT]`, in either order.
+        if len(line.words) < len(slots):
+            agent_given = any(is_agent_id(word) for word in line.words)
+            for slot in slots:
+                if (slot.dest == "agent") != agent_given or not line.words:
+                    yield from _values(slot, line, workspace)
+    elif slots and (len(line.words) < len(slots) or slots[-1].nargs == "*"):
+        yield from _values(slots[min(len(line.words), len(slots) - 1)], line, workspace)
+
+
+def _values(action: argparse.Action, line: Line, workspace: str | None) -> Iterator[Candidate]:
     if action.choices:
         for choice in action.choices:
             yield str(choice), ""
-    if action.dest in _SESSIONS:
-        mas = open_mas(workspace)
-        for info in mas.list(_OF_STATUS.get(command)).sessions:
-            yield info.session_id, f"{info.status} {info.name or ''}".strip()
-    if action.dest in ("words", "target", "agent", "sender"):
-        yield from _agents(open_mas(workspace), with_groups=action.dest == "target")
+    elif action.metavar in _PATHS:
+        yield _PATHS[str(action.metavar)], ""
+    elif action.dest in ("session", "sessions"):
+        yield from _sessions(open_mas(workspace), line)
+    elif action.dest in ("agent", "sender", "target"):
+        yield from _agents(open_mas(workspace), line, with_groups=action.dest == "target")
 
 
-def _agents(mas: Mas, with_groups: bool) -> Iterator[tuple[str, str]]:
-    """The agents of the active sessions, and for messages their units and groups."""
-    found: dict[str, str] = {}
-    for info in mas.list("active").sessions:
-        for agent in mas.show(mas.resolve(info.session_id)).agents:
-            found[agent.id] = agent.role
-            found.setdefault(agent.unit, "unit")
-    if with_groups:
-        found |= {"managers": "the first of every unit", "all": "everybody"}
-    for name, about in found.items():
-        if with_groups or is_agent_id(name):
-            yield name, about
+def _sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
+    """The sessions the command could be meant for, and their tmux names once somebody types one."""
+    for info in mas.list(_OF_STATUS.get(line.command or "")).sessions:
+        if info.session_id not in line.words:
+            about = f"{info.status} {info.name or ''}".strip()
+            yield info.session_id, about
+            if line.start.startswith("m"):
+                yield info.tmux_session, about
+
+
+def _agents(mas: Mas, line: Line, with_groups: bool) -> Iterator[Candidate]:
+    """The agents of the session named, else of the one this is in, else of the active ones."""
+    named = [word for word in (line.options.get("session"), *line.words) if word and not is_agent_id(word)]
+    reference = named[0] if named else inside().session
+    references = [reference] if reference else [info.session_id for info in mas.list("active").sessions[:_MOST_LOOKS]]
+    agents: dict[str, str] = {}
+    units: dict[str, str] = {}
+    for session in references:
+        for agent in mas.show(mas.resolve(session)).agents:
+            agents[agent.id] = agent.role
+            units[agent.unit] = "unit"
+    yield from sorted(agents.items())
+    if with_groups and agents:
+        yield from (units | _GROUPS).items()

@@ -15,29 +15,49 @@ mas completion fish > ~/.config/fish/completions/mas.fish
 
 _BASH = """\
 _mas_complete() {
-    local IFS=$'\\n' line
+    local candidate _
     COMPREPLY=()
-    while read -r line; do COMPREPLY+=("${line%%$'\\t'*}"); done \\
-        < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-    [ "${#COMPREPLY[@]}" -gt 0 ] || compopt -o default
+    while IFS=$'\\t' read -r candidate _; do
+        case $candidate in
+            :files) compopt -o default 2>/dev/null ;;
+            :directories) compopt -o dirnames 2>/dev/null ;;
+            *) COMPREPLY+=("$candidate") ;;
+        esac
+    done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _mas_complete mas
 """
 _ZSH = """\
 _mas_complete() {
     local -a found
-    local line
-    while IFS= read -r line; do
-        found+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}")
+    local candidate about
+    while IFS=$'\\t' read -r candidate about; do
+        case $candidate in
+            :files) _files; return ;;
+            :directories) _files -/; return ;;
+            *) found+=("${candidate//:/\\\\:}:$about") ;;
+        esac
     done < <("${words[1]}" complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
-    if (( ${#found} )); then _describe mas found; else _files; fi
+    _describe mas found
 }
 compdef _mas_complete mas
 """
 _FISH = """\
 function __mas_complete
-    set -l words (commandline -opc) (commandline -ct)
-    $words[1] complete -- $words[2..-1] 2>/dev/null
+    set -l before (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program $before[1]
+    set -e before[1]
+    for line in ($program complete -- $before "$current" 2>/dev/null)
+        switch $line
+            case ':files*'
+                __fish_complete_path "$current"
+            case ':directories*'
+                __fish_complete_directories "$current"
+            case '*'
+                printf '%s\\n' $line
+        end
+    end
 end
 complete -c mas -f -a '(__mas_complete)'
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_sessions, each_session, opened
+from mas.cli.command import Arguments, add_sessions, each_session, need_sessions, opened
 from mas.cli.render import Render
 from mas.model.errors import BadInput
 from mas.model.views import SessionInfo
@@ -21,10 +21,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
+    need_sessions(args)
     if not args.yes:
         what = "all stopped and damaged sessions" if args.all else ", ".join(_named(args))
         if not out.ask(f"Delete {what}? They go to the trash."):
-            raise BadInput("Nothing was deleted", "mas delete ID --yes")
+            raise BadInput("Nothing was deleted", f"mas delete {' '.join(args.sessions) or '--all'} --yes")
 
     def say(session: SessionInfo) -> None:
         out.talk(f"Deleted {session.tmux_session}; back with: mas undelete {session.session_id[:8]}")
@@ -35,7 +36,9 @@ def run(args: Arguments, out: Render) -> int:
 
 def _named(args: Arguments) -> list[str]:
     mas = opened(args)
-    found = [mas.show(mas.resolve(reference)) for reference in args.sessions]
+    # Not `show`: a damaged session cannot be shown, yet somebody may want to be rid of it.
+    listed = {info.session_id: info for info in mas.list().sessions}
+    found = [listed[mas.resolve(reference)] for reference in args.sessions]
     return [
         f"{session.tmux_session} ({session.status}{', ' + session.name if session.name else ''})" for session in found
     ]

@@ -6,7 +6,7 @@ import argparse
 
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
-from mas.model.views import Diagnosis
+from mas.model.reports import Diagnosis
 
 EXAMPLES = """
 mas doctor
@@ -26,6 +26,6 @@ def run(args: Arguments, out: Render) -> int:
 
 def _text(found: Diagnosis, out: Render) -> None:
     for check in found.checks:
-        out.line(f"{out.mark(check.ok):<8} {check.name:<24} {check.text}")
+        out.line(f"{out.mark(check.ok, 8)} {check.name:<24} {check.text}")
         if not check.ok and check.hint:
             out.line(f"{'':<8} {'':<24} → {check.hint}")

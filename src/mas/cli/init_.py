@@ -15,13 +15,13 @@ mas init ~/teams/shop --name shop --provider shell
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="where (default: here)")
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="where (default: here)")
     parser.add_argument("--name", help="the workspace's name (default: the directory's)")
     parser.add_argument("--provider", help="what agents run unless told otherwise (default: demo)")
 
 
 def run(args: Arguments, out: Render) -> int:
-    made = init(args.directory, args.name, args.provider)
+    made = init(args.directory or args.workspace or ".", args.name, args.provider)
     if made.made:
         out.talk(f"Made workspace {made.name} in {made.workspace} ({len(made.made)} new entries)")
     else:

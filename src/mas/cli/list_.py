@@ -17,10 +17,13 @@ STATUSES = ("active", "stopped", "error", "archived", "deleted")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--status", choices=STATUSES, help="only these; archived and deleted ones are listed by it alone"
+        "--status",
+        choices=STATUSES,
+        metavar="STATUS",
+        help=f"only these: {', '.join(STATUSES)}; the last two are listed only so",
     )
-    parser.add_argument("--limit", type=int, help="at most so many")
-    parser.add_argument("--offset", type=int, default=0, help="leave out the first ones")
+    parser.add_argument("--limit", type=int, metavar="N", help="at most N")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -17,15 +17,15 @@ mas logs 21 --follow
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_and_agent(parser, "an agent (two digits); left out: the session's own log")
-    parser.add_argument("-n", "--lines", type=int, default=50, help="how many lines (default: 50)")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id, agent = session_and_agent(mas, args.words)
+    session_id, agent = session_and_agent(mas, args)
     if args.lines < 0:
-        raise BadInput("--lines must not be negative")
+        raise BadInput("--lines takes a number, 0 or more")
     if args.follow:
         mas.follow_logs(session_id, agent, args.lines)
     text = mas.logs(session_id, agent, args.lines)

@@ -84,11 +84,29 @@ class CommandModule(Protocol):
         """Do it; answers the exit code."""
 
 
+class HelpAsked(Exception):
+    """Somebody asked for help; the text is the message."""
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are ours."""
+    """An argument parser that leaves printing to us."""
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{self.prog}: {message}", f"{self.prog} --help")
+
+    def print_help(self, file: object = None) -> NoReturn:
+        raise HelpAsked(self.format_help())
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help that looks the same under every Python."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        # Newer Pythons write `-n, --lines N`, older ones `-n N, --lines N`.
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 def main() -> NoReturn:
@@ -100,23 +118,11 @@ def run(argv: list[str]) -> int:
     """Run one command line and answer its exit code."""
     out = Render("--json" in argv)
     try:
-        top = top_parser().parse_args(argv)
-        if top.version:
-            out.line(f"mas {__version__}")
-            return 0
-        if top.help or top.command is None:
-            out.raw(top_help())
-            return 0 if top.help else 2
-        if top.command == "help":
-            return run([*top.rest[:1], "--help"])
-        module = load(top.command)
-        parser = command_parser(top.command, module)
-        args = parser.parse_args(top.rest)
-        args.command = top.command
-        args.workspace = args.workspace or top.workspace
-        args.json = out.as_json = args.json or top.json
-        return module.run(args, out)
+        code = _dispatch(argv, out)
+        out.flush()
+        return code
     except MasError as error:
+        error.hint = error.hint or _help_for(argv)
         out.error(error)
         return next(code for kind, code in _EXIT_CODES if isinstance(error, kind))
     except KeyboardInterrupt:
@@ -124,8 +130,45 @@ def run(argv: list[str]) -> int:
         return 130
     except BrokenPipeError:
         # The reader has gone (`mas list | head`); say nothing more.
-        sys.stdout = None
         return 0
+
+
+def _dispatch(argv: list[str], out: Render) -> int:
+    first = _command_at(argv)
+    top = top_parser().parse_args(argv[:first])
+    command, rest = argv[first] if first < len(argv) else None, argv[first + 1 :]
+    if top.version:
+        out.line(f"mas {__version__}")
+        return 0
+    if top.help or command is None:
+        out.raw(top_help())
+        return 0 if top.help else 2
+    if command == "help":
+        return _dispatch([*rest[:1], "--help"], out)
+    module = load(command)
+    try:
+        args = command_parser(command, module).parse_args(rest)
+    except HelpAsked as asked:
+        out.raw(str(asked))
+        return 0
+    args.command = command
+    args.workspace = args.workspace or top.workspace
+    args.json = out.as_json = args.json or top.json
+    return module.run(args, out)
+
+
+def _command_at(argv: list[str]) -> int:
+    """Where the command stands, after the options of `mas` itself. All behind it is the command's, `--` too."""
+    position = 0
+    while position < len(argv) and argv[position].startswith("-"):
+        position += 2 if argv[position] == "--workspace" else 1
+    return position
+
+
+def _help_for(argv: list[str]) -> str:
+    """The help of the command that was meant: the next step where an error names none of its own."""
+    command = next((word for word in argv if word in COMMANDS), None)
+    return f"mas {command} --help" if command else "mas --help"
 
 
 def load(command: str) -> CommandModule:
@@ -140,12 +183,10 @@ def load(command: str) -> CommandModule:
 
 
 def top_parser() -> Parser:
-    parser = Parser(prog="mas", add_help=False)
-    parser.add_argument("-h", "--help", action="store_true")
-    parser.add_argument("-V", "--version", action="store_true")
+    parser = Parser(prog="mas", add_help=False, allow_abbrev=False)
+    parser.add_argument("-h", "--help", action="store_true", help="show all commands")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
     _add_common(parser)
-    parser.add_argument("command", nargs="?")
-    parser.add_argument("rest", nargs=argparse.REMAINDER)
     return parser
 
 
@@ -154,7 +195,7 @@ def command_parser(command: str, module: CommandModule) -> Parser:
         prog=f"mas {command}",
         description=(module.__doc__ or "").partition(": ")[2],
         epilog="examples:\n" + "".join(f"  {line}\n" for line in module.EXAMPLES.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
         allow_abbrev=False,
     )
     module.arguments(parser)
@@ -166,7 +207,7 @@ def _add_common(parser: Parser) -> None:
     parser.add_argument(
         "--workspace",
         metavar="DIR",
-        help="the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest parent with .masrc)",
+        help="the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest with .masrc)",
     )
     parser.add_argument("--json", action="store_true", help="print what the API would answer")
 

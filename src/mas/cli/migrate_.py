@@ -6,7 +6,7 @@ import argparse
 
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
-from mas.model.views import Migration
+from mas.model.reports import Migration
 
 EXAMPLES = """
 mas migrate --dry-run

@@ -16,12 +16,12 @@ mas output 550e8400 21 --lines 200
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_and_agent(parser, "an agent (two digits)")
-    parser.add_argument("-n", "--lines", type=int, default=50, help="how many lines (default: 50)")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id, agent = session_and_agent(mas, args.words)
+    session_id, agent = session_and_agent(mas, args)
     if agent is None or args.lines < 1:
         raise BadInput("Which agent, and how many lines?", "mas output 00 --lines 50")
     found = mas.output(session_id, agent, args.lines)

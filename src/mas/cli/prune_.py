@@ -6,9 +6,9 @@ import argparse
 import re
 
 from mas.cli.command import Arguments, opened
-from mas.cli.render import Render, size, when
+from mas.cli.render import Render, count, size, when
 from mas.model.errors import BadInput
-from mas.model.views import PrunePlan
+from mas.model.reports import PrunePlan
 from mas.service.prune import PRUNABLE, Policy
 
 EXAMPLES = """
@@ -23,7 +23,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--older-than", metavar="AGE", help="what has rested longer: 12h, 7d, 2w")
     parser.add_argument("--keep", type=int, metavar="N", help="never the N newest of each kind")
     parser.add_argument(
-        "--status", action="append", choices=PRUNABLE, help="only these (default: stopped, error, deleted)"
+        "--status",
+        action="append",
+        choices=PRUNABLE,
+        metavar="STATUS",
+        help=f"only these: {', '.join(PRUNABLE)} (default: all but archived); may be repeated",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
@@ -41,7 +45,7 @@ def run(args: Arguments, out: Render) -> int:
             _table(plan, out)
         if args.yes or out.ask("Prune these?"):
             plan = mas.prune(policy, dry_run=False)
-            out.talk(f"Pruned {len(plan.items)} sessions, {size(sum(item.disk for item in plan.items))}")
+            out.talk(f"Pruned {count(len(plan.items), 'session')}, {size(sum(item.disk for item in plan.items))}")
         else:
             out.talk("Nothing was pruned; run it again with --yes")
         if not out.as_json:

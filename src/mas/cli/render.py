@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import TextIO
 
+from mas.model.errors import Disk, MasError
 from mas.model.views import wire
 from mas.settings import wants_colour
-
-if TYPE_CHECKING:
-    from mas.model.errors import MasError
 
 _COLOURS = {
     "active": "32",
@@ -25,7 +24,8 @@ _COLOURS = {
     "failed": "31",
     "dim": "2",
 }
-_BAR = 30
+_LONGEST_BAR = 30
+_BESIDE_BAR = 50
 _BETWEEN_UPDATES = 0.1
 
 
@@ -34,21 +34,32 @@ class Render:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._colour = wants_colour(sys.stdout.isatty())
+        self._colour = wants_colour(_is_terminal(sys.stdout))
         self._bar_shown = 0.0
+        self._bar_open = False
+        if isinstance(sys.stdout, TextIOWrapper):
+            # Where the terminal knows fewer characters than we do, an escape is better than no answer.
+            sys.stdout.reconfigure(errors="backslashreplace")
 
     def result(self, value: object, text: Callable[[], object]) -> None:
         """The answer of a command: `value` as JSON, or whatever `text` prints."""
         if self.as_json:
-            print(json.dumps(wire(value), indent=2, ensure_ascii=False))
+            self.line(json.dumps(wire(value), indent=2, ensure_ascii=not _is_unicode(sys.stdout)))
         else:
             text()
 
     def line(self, text: str = "") -> None:
-        print(text)
+        self.raw(f"{text}\n")
 
     def raw(self, text: str) -> None:
-        sys.stdout.write(text)
+        with _written():
+            print(text, end="")
+
+    def flush(self) -> None:
+        """See to it that all data has been taken; else `Disk`, or `BrokenPipeError` where the reader has gone."""
+        if sys.stdout is not None:
+            with _written():
+                sys.stdout.flush()
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Columns as wide as their content; nothing is cut off where output is not a terminal."""
@@ -56,11 +67,17 @@ class Render:
         widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
         for number, row in enumerate(cells):
             text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            print(self._paint(text, "dim") if number == 0 else self._paint_words(text, row))
+            self.line(self._paint(text, "dim") if number == 0 else self._paint_words(text, row))
 
     def talk(self, text: str) -> None:
-        """Something for people, beside the data."""
-        print(text, file=sys.stderr)
+        """Something for people, beside the data. Work never stops because nobody listens."""
+        try:
+            if self._bar_open:
+                print(file=sys.stderr)
+                self._bar_open = False
+            print(text, file=sys.stderr)
+        except OSError:
+            return
 
     def warn(self, text: str) -> None:
         self.talk(f"warning: {text}")
@@ -76,24 +93,27 @@ class Render:
 
     def ask(self, question: str) -> bool:
         """Ask a person; where there is none, the answer is no."""
-        if not sys.stdin.isatty():
+        if not _is_terminal(sys.stdin):
             return False
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def progress(self, label: str) -> Callable[[int, int], None] | None:
         """A bar for long work, where somebody is looking."""
-        if self.as_json or not sys.stderr.isatty():
+        if self.as_json or not _is_terminal(sys.stderr):
             return None
+        full, empty = ("█", "░") if _is_unicode(sys.stderr) else ("#", "-")
+        length = max(min(_LONGEST_BAR, terminal_width() - _BESIDE_BAR), 1)
 
         def show(done: int, total: int) -> None:
             now = time.monotonic()
             if now - self._bar_shown < _BETWEEN_UPDATES and done < total:
                 return
             self._bar_shown = now
-            filled = _BAR * done // total if total else 0
-            bar = "█" * filled + "░" * (_BAR - filled)
-            end = "\n" if done >= total else ""
+            self._bar_open = done < total
+            filled = length * done // total if total else 0
+            bar = full * filled + empty * (length - filled)
+            end = "" if self._bar_open else "\n"
             print(f"\r{label} {bar} {size(done)} of {size(total)} ", end=end, file=sys.stderr, flush=True)
 
         return show
@@ -107,8 +127,32 @@ class Render:
                 return text.replace(cell, self._paint(cell, cell), 1)
         return text
 
-    def mark(self, ok: bool) -> str:
-        return self._paint("ok" if ok else "failed", "ok" if ok else "failed")
+    def mark(self, ok: bool, width: int = 0) -> str:
+        word = "ok" if ok else "failed"
+        return self._paint(word, word) + " " * (width - len(word))
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """What cannot be written is given up once and for all: nothing of it is tried again at the exit."""
+    try:
+        yield
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise Disk(f"The output could not be written: {error.strerror}", "df -h") from None
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody looks at the stream; one that was closed before we came is None."""
+    return stream is not None and stream.isatty()
+
+
+def _is_unicode(stream: TextIO | None) -> bool:
+    return stream is not None and stream.encoding.lower().startswith("utf")
 
 
 def size(count: int) -> str:
@@ -138,4 +182,6 @@ def short_path(path: str) -> str:
 
 
 def terminal_width() -> int:
-    return shutil.get_terminal_size().columns
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns

@@ -25,14 +25,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="AGENT",
         help="who sends it, for the session's log (default: the agent you are, else a person)",
     )
-    parser.add_argument("target", help="an agent (two digits), a unit, managers or all")
-    parser.add_argument("message", nargs="?", default="-", help="the text; - or nothing reads standard input")
+    parser.add_argument("target", metavar="TARGET", help="an agent (two digits), a unit, managers or all")
+    parser.add_argument(
+        "message", nargs="?", default="-", metavar="MESSAGE", help="the text; - or nothing reads standard input"
+    )
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id = session_of(mas, args.session)
-    text = _standard_input() if args.message == "-" else args.message
+    text = _standard_input(out) if args.message == "-" else args.message
     sent = mas.send(session_id, args.target, text, args.sender or inside().agent)
     out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents)}")
     if out.as_json:
@@ -40,7 +42,11 @@ def run(args: Arguments, out: Render) -> int:
     return 0
 
 
-def _standard_input() -> str:
+def _standard_input(out: Render) -> str:
+    if sys.stdin is None:
+        raise BadInput("There is no message, and no standard input to read one from")
+    if sys.stdin.isatty():
+        out.talk("Type the message; Ctrl-D on a new line ends it")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:

@@ -73,6 +73,8 @@ def _read(path: str) -> object:
             return json.loads(file.read())
     except FileNotFoundError:
         raise NotFound(f"No file {shown(path)}") from None
+    except OSError as error:
+        raise BadInput(f"Cannot read {shown(path)}: {error.strerror}") from None
     except ValueError as error:
         raise BadInput(f"{shown(path)} is not JSON: {error}") from None
 
@@ -86,5 +88,6 @@ def tell_started(session: SessionDetail, out: Render) -> None:
         f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} ({providers}) "
         f"in {short_path(session.working_dir)}"
     )
-    out.talk(f'next:  mas attach {prefix}  ·  mas send --session {prefix} 00 "hello"  ·  mas stop {prefix}')
+    first = session.agents[0].id
+    out.talk(f'next:  mas attach {prefix}  ·  mas send --session {prefix} {first} "hello"  ·  mas stop {prefix}')
     out.result(session, lambda: out.line(session.session_id))

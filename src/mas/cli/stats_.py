@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import ID_HELP, Arguments, opened
-from mas.cli.render import Render, size
-from mas.model.views import Stats
+from mas.cli.render import Render, count, size
+from mas.model.reports import Stats
 
 EXAMPLES = """
 mas stats
@@ -28,7 +28,7 @@ def run(args: Arguments, out: Render) -> int:
 def _text(found: Stats, out: Render) -> None:
     out.line(
         f"{found.active} active, {found.stopped} stopped, {found.error} damaged, {found.archived} archived, "
-        f"{found.deleted} deleted; {found.live_agents} agents live, {size(found.disk)} on disk"
+        f"{found.deleted} deleted; {count(found.live_agents, 'agent')} live, {size(found.disk)} on disk"
     )
     if found.sessions:
         out.line()

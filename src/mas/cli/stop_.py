@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_sessions, each_session, opened, session_of
+from mas.cli.command import OPTIONAL_ID_HELP, Arguments, add_sessions, each_session, opened, session_of
 from mas.cli.render import Render
 from mas.model.views import SessionDetail
 
@@ -16,7 +16,7 @@ mas stop --all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "active")
+    add_sessions(parser, "active", OPTIONAL_ID_HELP)
 
 
 def run(args: Arguments, out: Render) -> int:

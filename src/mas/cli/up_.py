@@ -8,8 +8,10 @@ from mas.bootstrap import init, open_mas
 from mas.cli.command import Arguments
 from mas.cli.render import Render
 from mas.cli.start_ import tell_started
+from mas.model.errors import NoWorkspace
 from mas.model.ids import SessionId
 from mas.model.run import Run
+from mas.settings import find_root
 
 EXAMPLES = """
 mas up
@@ -22,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    made = init(args.directory or args.workspace or ".", None, None)
+    made = init(args.directory or args.workspace or _here(), None, None)
     if made.made:
         out.talk(f"Made workspace {made.name} in {made.workspace}")
     mas = open_mas(made.workspace)
@@ -34,3 +36,11 @@ def run(args: Arguments, out: Render) -> int:
         return 0
     tell_started(mas.start(Run(), progress=out.progress("copying templates")), out)
     return 0
+
+
+def _here() -> str:
+    """The workspace this is in, so that none is made inside another; else this directory."""
+    try:
+        return find_root(None)
+    except NoWorkspace:
+        return "."

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.ids import parse_name, shown
+from mas.model.session import AgentRun
 from mas.model.team import CUSTOM, DEFAULT_TEAM, Agent, Team, known, parse_team, team_body, team_named, text
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -57,14 +58,24 @@ def parse_run(body: object) -> Run:
     lazy = fields.get("lazyUnits", False)
     if not isinstance(lazy, bool):
         raise BadInput("lazyUnits must be true or false")
-    team = parse_team(fields.get("agents") or {}, base)
+    team = parse_team(_object(fields, "agents"), base)
     return Run(
         team=team._replace(name=base.name) if team_name else team,
         name=None if name is None else parse_name(name),
         provider=text(fields, "provider"),
-        env=parse_env(fields.get("env") or {}),
+        env=parse_env(_object(fields, "env")),
         lazy_units=lazy,
     )
+
+
+def _object(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under `key`; none at all means an empty one."""
+    value = fields.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{key} must be an object")
+    return value
 
 
 def run_body(run: Run) -> dict[str, Any]:
@@ -81,11 +92,17 @@ def run_body(run: Run) -> dict[str, Any]:
     return body
 
 
-def parse_env(body: object) -> tuple[tuple[str, str], ...]:
+def parse_env(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Environment variables for every agent of the session."""
-    if not isinstance(body, Mapping):
-        raise BadInput("env must be an object")
     for key in body:
-        if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
-            raise BadInput(f"Not a variable name: {shown(str(key))}")
+        if not _VARIABLE.fullmatch(key):
+            raise BadInput(f"Not a variable name: {shown(key)}")
     return tuple((key, text(body, key) or "") for key in body)
+
+
+def agent_runs(team: Team, panes: Mapping[str, str] = {}) -> tuple[AgentRun, ...]:
+    """The agents of a team, with the panes they run in where they run."""
+    return tuple(
+        AgentRun(agent.id, agent.unit, agent.role, agent.provider or "", agent.model, panes.get(agent.id))
+        for agent in team.agents()
+    )

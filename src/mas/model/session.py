@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from mas.model.errors import BadTransition
 from mas.model.ids import SessionId, tmux_name
-from mas.model.team import Team
 
 
 class Status(StrEnum):
@@ -40,14 +38,6 @@ class AgentRun(NamedTuple):
     provider: str
     model: str | None = None
     pane: str | None = None
-
-
-def agent_runs(team: Team, panes: Mapping[str, str] = {}) -> tuple[AgentRun, ...]:
-    """The agents of a team, with the panes they run in where they run."""
-    return tuple(
-        AgentRun(agent.id, agent.unit, agent.role, agent.provider or "", agent.model, panes.get(agent.id))
-        for agent in team.agents()
-    )
 
 
 class Session(NamedTuple):

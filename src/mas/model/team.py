@@ -111,23 +111,36 @@ def team_named(name: str) -> Team:
 def parse_team(body: Mapping[str, Any], base: Team) -> Team:
     """The team an `agents` object describes; an empty one means `base`."""
     known(body, "agents", {"metaManager", "units"})
-    if not body.get("metaManager") and not body.get("units"):
+    if body.get("metaManager") is None and not _list(body, "units"):
         return base
-    numbers = _Numbers()
-    units: list[Unit] = []
-    if meta := body.get("metaManager"):
-        units.append(Unit(META_UNIT, (_agent(meta, META_UNIT, 0, numbers),)))
+    groups = _groups(body)
+    if sum(len(group.members) for group in groups) > MOST_AGENTS:
+        raise BadInput(f"A team has at most {MOST_AGENTS} agents")
+    numbers = _Numbers(groups)
+    units = (Unit(group.name, tuple(_agent(member, group, numbers) for member in group.members)) for group in groups)
+    return Team(CUSTOM, tuple(units))
+
+
+class _Group(NamedTuple):
+    """A unit as it was asked for: its agents unread, its ids to start at `tens`."""
+
+    name: str
+    tens: int
+    members: list[Any]
+
+
+def _groups(body: Mapping[str, Any]) -> list[_Group]:
+    groups: list[_Group] = []
+    if body.get("metaManager") is not None:
+        groups.append(_Group(META_UNIT, 0, [body["metaManager"]]))
     for position, item in enumerate(_list(body, "units"), start=1):
         unit = known(item, "agents.units[]", {"name", "manager", "workers"})
         name = parse_unit_name(text(unit, "name") or "")
-        if name in {"all", "managers", *(other.name for other in units)}:
+        if name in {"all", "managers", *(other.name for other in groups)}:
             raise BadInput(f"The unit name {name!r} is taken")
-        members = [unit.get("manager") or {}, *_list(unit, "workers")]
-        units.append(Unit(name, tuple(_agent(member, name, position * 10, numbers) for member in members)))
-    team = Team(CUSTOM, tuple(units))
-    if sum(1 for _ in team.agents()) > MOST_AGENTS:
-        raise BadInput(f"A team has at most {MOST_AGENTS} agents")
-    return team
+        manager = unit.get("manager")
+        groups.append(_Group(name, position * 10, [{} if manager is None else manager, *_list(unit, "workers")]))
+    return groups
 
 
 def team_body(team: Team) -> dict[str, Any]:
@@ -135,7 +148,7 @@ def team_body(team: Team) -> dict[str, Any]:
     body: dict[str, Any] = {"units": []}
     for unit in team.units:
         members = [_agent_body(agent) for agent in unit.agents]
-        if unit.name == META_UNIT and len(members) == 1:
+        if unit is team.units[0] and unit.name == META_UNIT and len(members) == 1:
             body["metaManager"] = members[0]
         else:
             body["units"].append({"name": unit.name, "manager": members[0], "workers": members[1:]})
@@ -154,30 +167,31 @@ def _agent_body(agent: Agent) -> dict[str, str]:
 
 
 class _Numbers:
-    """Hands out agent ids: the one asked for, or the first free one of the unit's tens."""
+    """Hands out agent ids: the one asked for, or the first that nobody has or asks for, from the unit's tens on."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: list[_Group]) -> None:
+        members = [member for group in groups for member in group.members if isinstance(member, Mapping)]
+        self._asked = {member["id"] for member in members if isinstance(member.get("id"), str)}
         self._taken: set[str] = set()
 
-    def take(self, wanted: str | None, base: int) -> str:
+    def take(self, wanted: str | None, tens: int) -> str:
         if wanted is None:
-            free = (f"{number:02d}" for number in range(min(base, 99), 100))
-            wanted = next((agent_id for agent_id in free if agent_id not in self._taken), None)
-            if wanted is None:
-                raise BadInput("No two-digit agent id is left for this team; give ids yourself")
+            # Past 99 it goes on at 01: a team of the largest size always finds ids.
+            numbers = (f"{number:02d}" for number in (*range(tens, 100), *range(1, 100)))
+            wanted = next(number for number in numbers if number not in self._taken | self._asked)
         if wanted in self._taken:
             raise BadInput(f"Two agents have the id {wanted}")
         self._taken.add(wanted)
         return wanted
 
 
-def _agent(body: Any, unit: str, base: int, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
+def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
     fields = known(body, "an agent", {"id", "prompt", "provider", "model", "command"})
     wanted = text(fields, "id")
-    agent_id = numbers.take(None if wanted is None else parse_agent_id(wanted), base)
+    agent_id = numbers.take(None if wanted is None else parse_agent_id(wanted), group.tens)
     return Agent(
         id=agent_id,
-        unit=unit,
+        unit=group.name,
         role=_ROLES.get(agent_id, "Agent"),
         provider=text(fields, "provider"),
         model=text(fields, "model"),
@@ -205,11 +219,17 @@ def text(body: Mapping[str, Any], key: str) -> str | None:
         raise BadInput(f"{key} must be text")
     if "\0" in value:
         raise BadInput(f"{key} must not hold a NUL character")
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadInput(f"{key} must be valid UTF-8") from None
     return value
 
 
 def _list(body: Mapping[str, Any], key: str) -> list[Any]:
-    value = body.get(key) or []
+    value = body.get(key)
+    if value is None:
+        return []
     if not isinstance(value, list):
         raise BadInput(f"{key} must be a list")
     return value

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import shutil
 import sys
-import tomllib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mas.model.errors import BadInput, NoProgram, NotFound
 from mas.model.ids import shown
-from mas.model.team import Agent
+
+if TYPE_CHECKING:
+    from mas.model.team import Agent
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BUILTIN = os.path.join(_PACKAGE, "providers", "builtin")
@@ -82,15 +81,19 @@ class Providers:
         return _UNKNOWN_SUBMIT_DELAY if command is not None else self.get(provider).submit_delay
 
     def _found(self, argv: list[str]) -> tuple[str, ...]:
-        program = shutil.which(argv[0], path=self._path)
+        from shutil import which
+
+        program = which(argv[0], path=self._path)
         if program is None:
             raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", "mas doctor")
         return (program, *argv[1:])
 
 
 def _split(command: str) -> list[str]:
+    from shlex import split
+
     try:
-        argv = shlex.split(command)
+        argv = split(command)
     except ValueError as error:
         raise BadInput(f"Not a command: {shown(command)} ({error})") from None
     if not argv:
@@ -109,6 +112,8 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 
 def _read(path: str, name: str) -> Provider:
+    import tomllib
+
     try:
         with open(path, "rb") as file:
             body = tomllib.load(file)

@@ -6,12 +6,15 @@ import os
 import resource
 import subprocess
 
-from mas.runtime.tmux import tmux_program
+from mas.runtime.tmux import not_installed
 
 
 def tmux_version() -> str:
     """What tmux calls itself; `NoTmux` if there is none."""
-    done = subprocess.run([tmux_program(), "-V"], capture_output=True, text=True, check=False, timeout=10)
+    try:
+        done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=False, timeout=10)
+    except FileNotFoundError:
+        raise not_installed() from None
     return done.stdout.strip()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import resource
 import stat
@@ -100,6 +99,8 @@ class Servers:
         path = os.path.join(self._sockets, f"{name}.sock")
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
+        import hashlib
+
         where = hashlib.sha256(os.fsencode(self._sockets)).hexdigest()[:8]
         return os.path.join(self._settings.private_sockets, f"{where}-{name}.sock")
 

@@ -3,35 +3,59 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Iterable, Iterator
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime.runtime import PaneState, Place, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
-from mas.runtime.tmux import Command, TmuxFailed
+from mas.runtime.tmux import Command, Tmux, TmuxFailed
 from mas.settings import LEGACY_TMUX
 
+# More than one word, so that tmux runs it without the user's shell.
+_PLACEHOLDER = ("sleep", "60")
 _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
 _SPLITS_BETWEEN_LAYOUTS = 3
 _STATE = "#{session_name} #{pane_id} #{?@mas_agent,#{@mas_agent},-} #{pane_pid} #{pane_dead} #{pane_dead_status}"
-# Hooks of the user's configuration that would run in the middle of opening a team.
-_HOOKS = (
+# Hooks of the user's configuration that would run while a team is opened or spoken to: they may do anything,
+# such as put a shell where an agent should be.
+_SESSION_HOOKS = (
+    "after-set-option",
     "after-new-window",
     "after-split-window",
     "after-select-layout",
-    "after-set-option",
-    "after-set-hook",
     "after-select-window",
     "after-list-panes",
+    "after-list-sessions",
+    "after-kill-pane",
+    "after-capture-pane",
+    "after-copy-mode",
+    "after-load-buffer",
+    "after-paste-buffer",
+    "after-send-keys",
+    "session-created",
+    "session-window-changed",
     "window-linked",
-    "window-layout-changed",
+    "window-unlinked",
+)
+_WINDOW_HOOKS = (
     "pane-died",
     "pane-exited",
+    "pane-mode-changed",
+    "pane-title-changed",
+    "window-layout-changed",
+    "window-pane-changed",
+    "window-renamed",
+    "window-resized",
 )
+_DEAD = "dead"
+# A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
+_ENDING = 5.0
+_LOOK_AGAIN = 0.002
+_TRIES = 3
+_LOST = ("server exited unexpectedly", "lost server")
 
 
 class TmuxTeams:
@@ -46,15 +70,7 @@ class TmuxTeams:
     def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
         server = self._servers.at(socket)
         with self._servers.opening(server, team.size):
-            try:
-                # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
-                printed = server.run(*_opening(team), cwd=team.directory)
-            except TmuxFailed as error:
-                if error.said.startswith("duplicate session"):
-                    raise AlreadyThere(f"tmux already has a session {team.name}") from None
-                self.close(Place(socket, team.name))
-                raise
-            states = list(_states(printed))
+            states = list(_states(self._opened(server, team)))
             strays = [state.pane for state in states if not state.agent]
             if strays:
                 server.run(*(["kill-pane", "-t", pane] for pane in strays))
@@ -64,10 +80,32 @@ class TmuxTeams:
             raise NoTmux(f"tmux opened {len(panes)} of {team.size} panes", "mas doctor")
         return panes
 
+    def _opened(self, server: Tmux, team: TeamPlan) -> str:
+        """The listing of a team that was opened; nothing of it is left if that failed."""
+        for _ in range(_TRIES):
+            try:
+                # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
+                return server.run(*_opening(team), cwd=team.directory)
+            except TmuxFailed as error:
+                if error.said.startswith("duplicate session"):
+                    raise AlreadyThere(f"tmux already has a session {team.name}") from None
+                self.close(Place(server.socket, team.name))
+                failed = error
+                if error.said not in _LOST:
+                    break
+        raise failed
+
     def close(self, place: Place) -> None:
         server = self._servers.at(place.socket)
+        pid = server.pid()
         try:
-            server.run(["kill-session", "-t", f"={place.name}"])
+            left = server.run(
+                ["kill-session", "-t", f"={place.name}"],
+                ["list-sessions", "-F", "#{session_name}"],
+                ["show-options", "-sv", "exit-empty"],
+            )
+            if left.split() == ["on"]:
+                _wait_for_end(server, pid)
         except TmuxFailed:
             if server.listening() and place.name in sessions_at(server):
                 raise
@@ -117,23 +155,28 @@ class TmuxTeams:
 
     def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
         server = self._servers.at(place.socket)
-        buffer = f"mas-{secrets.token_hex(8)}"
-        enter = ["send-keys", "-t", pane, "Enter"]
+        buffer = f"mas-{os.urandom(8).hex()}"
+        enter = f"send-keys -t {pane} Enter"
+        paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
+        if not submit_delay:
+            paste = f"{paste} ; {enter}"
+        # A paste into a dead pane crashes some servers, so it must be in one step with the look at the pane.
+        dead = f"delete-buffer -b {buffer} ; display-message -p -t {pane} {_DEAD}"
         commands: list[Command] = [
             ["copy-mode", "-q", "-t", pane],
             ["load-buffer", "-b", buffer, "-"],
-            ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", pane],
+            ["if-shell", "-F", "-t", pane, "#{pane_dead}", dead, paste],
         ]
         try:
-            if submit_delay:
-                server.run(*commands, stdin=text.encode())
+            ended = _DEAD in server.run(*commands, stdin=text.encode())
+            if submit_delay and not ended:
                 # The program needs this long to take a paste for one; its provider names the time.
                 time.sleep(submit_delay)
-                server.run(enter)
-            else:
-                server.run(*commands, enter, stdin=text.encode())
+                server.run(enter.split(" "))
         except TmuxFailed as error:
             raise AgentExited(f"The pane {pane} is gone: {error.said}", "mas show") from None
+        if ended:
+            raise AgentExited(f"The program in pane {pane} has ended", "mas show")
 
     def screen(self, place: Place, pane: str, lines: int) -> str:
         server = self._servers.at(place.socket)
@@ -152,7 +195,7 @@ class TmuxTeams:
             environ.pop("TMUX", None)
             verb = "attach-session"
         argv = server.argv(*commands, [verb, "-t", f"={place.name}"])
-        os.execve(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
+        os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
 
     def legacy_running(self) -> bool:
         server = self._servers.user()
@@ -162,28 +205,29 @@ class TmuxTeams:
             return False
 
 
+def _wait_for_end(server: Tmux, pid: int | None) -> None:
+    deadline = time.monotonic() + _ENDING
+    while server.pid() == pid and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN)
+
+
 def _opening(team: TeamPlan) -> Iterator[Command]:
     """All of a team as one chain of commands."""
     width, height = _window_size(max(len(window.panes) for window in team.windows))
+    # Hooks on new sessions run before they can be taken away; the window they find is replaced by the first of ours.
+    yield ["new-session", "-d", "-s", team.name, "-x", str(width), "-y", str(height), *_PLACEHOLDER]
+    yield from _session_options(team.name)
     for number, window in enumerate(team.windows):
         there = f"={team.name}:={window.name}"
         for position, pane in enumerate(window.panes):
-            if number == position == 0:
-                size = ["-x", str(width), "-y", str(height)]
-                yield ["new-session", "-d", "-s", team.name, "-n", window.name, *size, *pane.argv]
-                yield from _session_options(team.name)
-                # A hook on new sessions may have split the window by now; ours is the pane at the top.
-                first = f"{there}.{{top-left}}"
-            elif position == 0:
-                yield ["new-window", "-t", f"={team.name}:", "-n", window.name, *pane.argv]
-                first = there
+            if position == 0:
+                where = ["-k", "-t", f"={team.name}:^"] if number == 0 else ["-t", f"={team.name}:"]
+                yield ["new-window", *where, "-n", window.name, *pane.argv]
+                yield from _window_options(there)
             else:
                 yield ["split-window", "-t", there, *pane.argv]
-                first = there
-            if position == 0:
-                yield from _window_options(there)
-            yield ["set-option", "-p", "-t", first, "@mas_agent", pane.agent]
-            yield ["set-option", "-p", "-t", first, "@mas_label", pane.label]
+            yield ["set-option", "-p", "-t", there, "@mas_agent", pane.agent]
+            yield ["set-option", "-p", "-t", there, "@mas_label", pane.label]
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
                 yield ["select-layout", "-t", there, "tiled"]
         yield from _arranged(there, window)
@@ -194,7 +238,7 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
 def _session_options(name: str) -> Iterator[Command]:
     """What the user's configuration must not decide for a team."""
     yield ["set-option", "-t", f"={name}:", "destroy-unattached", "off"]
-    for hook in _HOOKS:
+    for hook in _SESSION_HOOKS:
         # -q: not every tmux has every hook.
         yield ["set-option", "-q", "-t", f"={name}:", hook, ""]
 
@@ -203,6 +247,8 @@ def _window_options(window: str) -> Iterator[Command]:
     yield ["set-option", "-w", "-t", window, "remain-on-exit", "on"]
     yield ["set-option", "-w", "-t", window, "pane-border-status", "top"]
     yield ["set-option", "-w", "-t", window, "pane-border-format", " #{@mas_agent} #{@mas_label} "]
+    for hook in _WINDOW_HOOKS:
+        yield ["set-option", "-q", "-w", "-t", window, hook, ""]
 
 
 def _arranged(window: str, plan: WindowPlan) -> Iterator[Command]:
@@ -217,7 +263,8 @@ def _window_size(panes: int) -> tuple[int, int]:
         rows += 1
         if rows * columns < panes:
             columns += 1
-    return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 1) + 1
+    # Between two panes is a line; above the first row of panes is one more, for their titles.
+    return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 2) - 1
 
 
 def _states(printed: str) -> Iterator[PaneState]:

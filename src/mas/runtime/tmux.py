@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import socket
 import struct
 import subprocess
@@ -26,12 +25,8 @@ class TmuxFailed(NoTmux):
         self.said = said
 
 
-def tmux_program() -> str:
-    """Where tmux is; `NoTmux` if it is nowhere."""
-    found = shutil.which("tmux")
-    if found is None:
-        raise NoTmux("tmux is not installed", "apt-get install tmux")
-    return found
+def not_installed() -> NoTmux:
+    return NoTmux("tmux is not installed", "apt-get install tmux")
 
 
 class Tmux:
@@ -45,7 +40,7 @@ class Tmux:
     def argv(self, *commands: Command) -> list[str]:
         """One invocation for all `commands`."""
         # -u: without it a client in a plain locale would get other scripts as question marks.
-        argv = [tmux_program(), "-u", "-S", self.socket]
+        argv = ["tmux", "-u", "-S", self.socket]
         if self.private:
             argv += ["-f", os.devnull]
         for position, command in enumerate(commands):
@@ -67,6 +62,8 @@ class Tmux:
                 timeout=_PATIENCE,
                 check=False,
             )
+        except FileNotFoundError:
+            raise not_installed() from None
         except subprocess.TimeoutExpired:
             raise NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor") from None
         if done.returncode:

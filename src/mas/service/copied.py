@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mas.model.ids import SessionId
-from mas.model.run import Run
-from mas.model.session import Session, Status, agent_runs
+from mas.model.run import Run, agent_runs
+from mas.model.session import Session, Status
 from mas.service.world import Progress, World
 from mas.store.registry import entry_of
 from mas.store.tree import sync_tree

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 from mas.model.errors import MasError
+from mas.model.reports import Check, Diagnosis
 from mas.model.team import Agent
-from mas.model.views import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.service.repair import repair
 from mas.service.world import World

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mas.model.ids import SessionId
-from mas.model.run import Run
-from mas.model.views import (
-    AgentOutput,
-    Diagnosis,
-    Migration,
-    PrunePlan,
-    Repair,
-    Sent,
-    SessionDetail,
-    SessionInfo,
-    SessionList,
-    Stats,
-)
-from mas.service.prune import Policy
+if TYPE_CHECKING:
+    from mas.model.ids import SessionId
+    from mas.model.reports import AgentOutput, Diagnosis, Migration, PrunePlan, Repair, Sent, Stats
+    from mas.model.run import Run
+    from mas.model.views import SessionDetail, SessionInfo, SessionList
+    from mas.service.prune import Policy
 
 Progress = Callable[[int, int], None]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from mas.model.errors import BadInput, Corrupt, NotFound
 from mas.model.ids import SessionId, is_session_id
+from mas.model.reports import Migrated, Migration
 from mas.model.run import Run, parse_run
-from mas.model.views import Migrated, Migration
 from mas.service.copied import copied
 from mas.service.reconcile import entries_of
 from mas.service.start import draw_id

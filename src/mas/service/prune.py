@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.ids import SessionId
+from mas.model.reports import Pruned, PrunePlan
 from mas.model.session import Gone, Status
-from mas.model.views import Pruned, PrunePlan
 from mas.service.delete import delete
 from mas.service.reconcile import reconcile
 from mas.service.world import World

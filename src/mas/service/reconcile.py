@@ -1,19 +1,17 @@
-"""Reconcile: make the registry agree with the session directories and with tmux."""
+"""Reconcile: make the registry agree with the session directories and with tmux.
+
+What is wrong is rare, so the code that mends it is only imported when something is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mas.model.errors import Archived, Busy, Corrupt, MasError, NoSession
-from mas.model.ids import SessionId, find_session
-from mas.model.session import Session, Status
+from mas.model.errors import Archived, Corrupt, NoSession
+from mas.model.ids import SessionId, find_session, tmux_name
+from mas.model.session import Status
 from mas.runtime.runtime import Place
-from mas.service.recover import finish
-from mas.service.restore import restored
-from mas.service.stop import set_status
-from mas.service.team import close_team
 from mas.service.world import World
-from mas.store.atomic import set_aside
 from mas.store.registry import IndexEntry, entry_of
 
 
@@ -57,82 +55,49 @@ def settle(world: World) -> list[str]:
     under_way = world.intents.sessions()
     if under_way or not world.registry.looks_sound():
         entries_of(world)
-    return finish(world) if under_way else []
+    if not under_way:
+        return []
+    from mas.service.recover import finish
+
+    return finish(world)
 
 
 def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
     """The registry after one look at the directories and one at tmux, and what people should know."""
     entries = entries_of(world)
     under_way = world.intents.sessions()
-    listed = {entry.session_id for entry in entries}
     there = world.layout.directories()
-    if (listed ^ there) - under_way:
-        for entry in entries:
-            if entry.session_id not in there | under_way:
-                # Somebody removed the directory; its agents must not go on working in nothing.
-                close_team(world, SessionId(entry.session_id), entry.socket)
+    if ({entry.session_id for entry in entries} ^ there) - under_way:
+        from mas.service.mend import end_vanished
+
+        end_vanished(world, [entry for entry in entries if entry.session_id not in there | under_way])
         rebuild(world)
         entries = world.registry.read()
-    entries, warnings = _mark_damaged(world, entries, under_way)
+    settled = [entry for entry in entries if entry.session_id not in under_way]
+    damaged = [entry for entry in settled if not world.records.is_whole(SessionId(entry.session_id))]
+    lost, unseen = _look_at_tmux(world, [entry for entry in settled if entry not in damaged])
+    warnings = [f"Could not ask tmux about session {session_id}; it is shown as last known" for session_id in unseen]
+    if damaged or lost:
+        from mas.service.mend import mend
+
+        changed, problems = mend(world, damaged, lost)
+        entries = [changed.get(entry.session_id, entry) for entry in entries]
+        warnings += problems
+    return entries, warnings
+
+
+def _look_at_tmux(world: World, entries: list[IndexEntry]) -> tuple[list[SessionId], list[SessionId]]:
+    """The active sessions that are not there any more, and those of which it cannot be told."""
     places = {
-        Place(entry.socket, f"mas-{entry.session_id[:8]}"): entry
+        Place(entry.socket or "", tmux_name(entry.session_id)): SessionId(entry.session_id)
         for entry in entries
-        if entry.status is Status.ACTIVE and entry.socket and entry.session_id not in under_way
+        if entry.status is Status.ACTIVE
     }
-    changed = {}
-    for place, alive in world.runtime.alive(places).items():
-        session_id = SessionId(places[place].session_id)
-        if alive is None:
-            warnings.append(f"Could not ask tmux about session {session_id}; it is shown as last known")
-        elif not alive:
-            try:
-                changed[session_id] = entry_of(_lost(world, session_id))
-            except Busy:
-                continue
-            except MasError as error:
-                warnings.append(f"{session_id}: {error.message}")
-    return [changed.get(SessionId(entry.session_id), entry) for entry in entries], warnings
-
-
-def _lost(world: World, session_id: SessionId) -> Session:
-    """A session whose tmux is gone: stopped, or back again where the user asked for that."""
-    with world.intents.begin(session_id, "stop", world.records.load(session_id).socket) as operation:
-        operation.no_return()
-        session = world.records.load(session_id)
-        close_team(world, session_id, session.socket)
-        session = set_status(world, session, Status.STOPPED)
-        operation.done()
-    world.logs.session(session_id, "its tmux session was gone")
-    return restored(world, session_id) if world.settings.recover else session
-
-
-def _mark_damaged(world: World, entries: list[IndexEntry], under_way: set[str]) -> tuple[list[IndexEntry], list[str]]:
-    """Sessions whose own files cannot be read become `error`."""
-    marked, warnings = [], []
-    for entry in entries:
-        if entry.session_id in under_way or world.records.is_whole(SessionId(entry.session_id)):
-            marked.append(entry)
-            continue
-        warnings.append(f"Session {entry.session_id} is damaged: mas repair")
-        if entry.status is not Status.ERROR:
-            entry = entry._replace(status=Status.ERROR)
-            _note_damage(world, SessionId(entry.session_id), entry)
-        marked.append(entry)
-    return marked, warnings
-
-
-def _note_damage(world: World, session_id: SessionId, entry: IndexEntry) -> None:
-    try:
-        with world.intents.begin(session_id, "damage") as operation:
-            try:
-                session = world.records.load(session_id)
-                set_aside(world.layout.session(session_id).record, world.now())
-                set_status(world, session, Status.ERROR)
-            except (Corrupt, FileNotFoundError):
-                world.registry.put(entry)
-            operation.done()
-    except Busy:
-        return
+    alive = world.runtime.alive(places)
+    return (
+        [session_id for place, session_id in places.items() if alive[place] is False],
+        [session_id for place, session_id in places.items() if alive[place] is None],
+    )
 
 
 def resolve(world: World, reference: str) -> SessionId:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId, tmux_name
+from mas.model.reports import Finding, Repair
 from mas.model.run import Run
 from mas.model.session import Session, Status
 from mas.model.team import CUSTOM, Agent, Team, Unit
-from mas.model.views import Finding, Repair
 from mas.runtime.runtime import Place
 from mas.service.reconcile import rebuild
 from mas.service.recover import finish
@@ -110,6 +110,10 @@ def _known(world: World, session_id: SessionId) -> dict[str, str]:
 
 def _registry(world: World, dry_run: bool) -> Iterator[Finding]:
     """Compare both files of the registry with the directories, and write them anew where they differ."""
+    files = (world.layout.registry_index, world.layout.journal)
+    if not any(map(os.path.lexists, files)) and not world.layout.directories():
+        # A workspace that nobody has used yet.
+        return
     found = [
         Finding(error.message, "kept aside and rebuilt")
         for error in (_unreadable(world.registry.read), _unreadable(world.registry.changes))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mas.model.errors import NoTmux
 from mas.model.ids import SessionId, tmux_name
+from mas.model.reports import SessionStats, Stats
 from mas.model.session import Status
-from mas.model.views import SessionStats, Stats
 from mas.runtime.runtime import Place
 from mas.runtime.sweep import processes_of
 from mas.service.reconcile import reconcile

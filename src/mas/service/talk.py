@@ -5,8 +5,8 @@ from __future__ import annotations
 from mas.model.errors import AgentExited, Conflict, NoAgent
 from mas.model.ids import SessionId
 from mas.model.message import parse_message
+from mas.model.reports import AgentOutput, Sent
 from mas.model.session import Session, Status
-from mas.model.views import AgentOutput, Sent
 from mas.runtime.runtime import PaneState, Place
 from mas.service.team import place_of
 from mas.service.world import World

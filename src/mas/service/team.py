@@ -8,8 +8,8 @@ import sys
 
 from mas.model.errors import Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
-from mas.model.run import Run
-from mas.model.session import AgentRun, Session, agent_runs
+from mas.model.run import Run, agent_runs
+from mas.model.session import AgentRun, Session
 from mas.model.team import Agent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan

@@ -33,16 +33,26 @@ def disk_errors() -> Iterator[None]:
 
 def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
     """Replace `path` by `data`, durably. The caller holds the lock that guards the file."""
-    directory, name = os.path.split(path)
-    # One fixed name: what a killed writer left is simply written over by the next.
-    temporary = os.path.join(directory, f".{name.lstrip('.')}.tmp")
+    temporary = _temporary(path)
     try:
         write_new(temporary, data, mode)
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:
         remove_file(temporary)
         raise
-    sync_directory(directory)
+    sync_directory(os.path.dirname(path))
+
+
+def remove_unfinished(*paths: str) -> None:
+    """Remove what a killed `write_atomic` of these files left. The caller holds the locks that guard them."""
+    for path in paths:
+        remove_file(_temporary(path))
+
+
+def _temporary(path: str) -> str:
+    """One fixed name: what a killed writer left is written over by the next, or found by a recovery."""
+    directory, name = os.path.split(path)
+    return os.path.join(directory, f".{name.lstrip('.')}.tmp")
 
 
 def write_new(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
@@ -80,9 +90,13 @@ def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE) -> None:
 
 
 def make_directory(path: str, mode: int) -> None:
-    """Make `path` with exactly `mode`; it must not exist."""
+    """Make `path` with exactly `mode`, or not at all; it must not exist."""
     os.mkdir(path, mode)
-    os.chmod(path, mode)
+    try:
+        os.chmod(path, mode)
+    except BaseException:
+        os.rmdir(path)
+        raise
 
 
 def ensure_directory(path: str, mode: int) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mas.model.errors import BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId
-from mas.model.run import Run, parse_run, run_body
-from mas.model.session import AgentRun, Session, Status, agent_runs
-from mas.store.atomic import read_file, write_atomic
+from mas.model.session import AgentRun, Session, Status
+from mas.store.atomic import read_file, remove_unfinished, write_atomic
 from mas.store.layout import Layout, SessionPaths
 from mas.store.shellfile import parse_pairs, quote_pairs
+
+if TYPE_CHECKING:
+    from mas.model.run import Run
 
 METADATA_VERSION = 1
 _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
@@ -33,6 +35,11 @@ class Records:
         paths = self.paths(session.id)
         write_atomic(paths.metadata, _dump(_metadata(session, paths)))
         write_atomic(paths.record, quote_pairs(_pairs(session, paths)))
+
+    def remove_unfinished(self, session_id: str) -> None:
+        """Remove what a killed `save` or `save_run` left; the caller holds the session's lock."""
+        paths = self.paths(session_id)
+        remove_unfinished(paths.metadata, paths.record, paths.config)
 
     def load(self, session_id: SessionId) -> Session:
         """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
@@ -58,14 +65,20 @@ class Records:
             raise Corrupt(path, _reason(error)) from None
 
     def save_run(self, session_id: SessionId, run: Run) -> None:
+        from mas.model.run import run_body
+
         write_atomic(self.paths(session_id).config, _dump(run_body(run)))
 
     def load_run(self, session_id: SessionId) -> Run:
         """The configuration the session was created with."""
+        from mas.model.run import parse_run
+
         path = self.paths(session_id).config
         try:
             return parse_run(json.loads(read_file(path)))
         except (ValueError, OSError, BadInput) as error:
+            if not self._layout.is_session(session_id):
+                raise NoSession(session_id) from None
             raise Corrupt(path, _reason(error)) from None
 
     def is_whole(self, session_id: SessionId) -> bool:
@@ -112,6 +125,8 @@ class Records:
 
     def rebuild(self, session_id: SessionId, known: Mapping[str, str], now: str) -> Session:
         """A session as far as anything still tells it: `.session`, `config.json`, `known` (the registry)."""
+        from mas.model.run import agent_runs
+
         try:
             pairs = self.pairs(session_id)
         except Corrupt:

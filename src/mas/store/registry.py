@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mas.model.errors import Corrupt
 from mas.model.ids import is_session_id
 from mas.model.session import Gone, Session, Status
-from mas.store.atomic import locked, read_file, set_aside, write_all, write_atomic
+from mas.store.atomic import locked, read_file, remove_unfinished, set_aside, write_all, write_atomic
 from mas.store.layout import PRIVATE_FILE, Layout
 
 _HEAD = b'{"version":"1.0","sessions":['
@@ -71,7 +71,10 @@ class Registry:
         """All entries. `Corrupt` if the index is missing or unreadable: that is never an empty registry."""
         data = self._read_bytes()
         try:
-            return [_entry(item) for item in json.loads(data)["sessions"]]
+            sessions = json.loads(data)["sessions"]
+            if not isinstance(sessions, list):
+                raise TypeError("sessions is not a list")
+            return [_entry(item) for item in sessions]
         except (ValueError, KeyError, TypeError) as error:
             raise Corrupt(self._layout.registry_index, str(error)) from None
 
@@ -85,13 +88,27 @@ class Registry:
         with locked(self._layout.registry_lock):
             self._change(session_id, why, None)
 
+    def retract(self, session_id: str, why: Gone) -> None:
+        """Take back what a change cut short may have written of a session that is not to be listed."""
+        with locked(self._layout.registry_lock):
+            remove_unfinished(self._layout.registry_index, self._layout.journal)
+            listed = any(entry.session_id == session_id for entry in self.read())
+            last = [change.status for change in self.changes() if change.session_id == session_id][-1:]
+            if listed or (last and last != [why]):
+                self._change(session_id, why, None)
+
+    def remove_unfinished(self) -> None:
+        """Remove what a killed change left beside the two files."""
+        with locked(self._layout.registry_lock):
+            remove_unfinished(self._layout.registry_index, self._layout.journal)
+
     def touch(self, session_id: str) -> None:
         """Note that the session was used just now; its status is whatever it is, so the journal stays."""
         with locked(self._layout.registry_lock):
             for entry in self.read():
                 if entry.session_id == session_id:
                     line = _line_of(entry._replace(last_activity=self._now()), self._layout)
-                    self._replace(_splice(self._canonical(), session_id, line))
+                    self._replace(_splice(self._canonical(session_id), session_id, line))
 
     def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
         """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
@@ -102,13 +119,14 @@ class Registry:
         with locked(self._layout.registry_lock):
             wanted = list(scan())
             now = self._now()
+            # The index comes last: it is by the index that the next command would see that this was cut short.
+            kept += self._mend_journal({entry.session_id: entry.status for entry in wanted}, now)
             try:
                 self.read()
             except Corrupt:
                 if os.path.lexists(self._layout.registry_index):
                     kept.append(set_aside(self._layout.registry_index, now))
             self._replace(b",".join(_line_of(entry, self._layout) for entry in wanted))
-            kept += self._mend_journal({entry.session_id: entry.status for entry in wanted}, now)
         return kept
 
     def changes(self) -> list[Change]:
@@ -148,16 +166,19 @@ class Registry:
         except OSError as error:
             raise Corrupt(self._layout.registry_index, error.strerror or "unreadable") from None
 
-    def _canonical(self) -> bytes:
-        """The entry lines of the index, joined by commas, in the shape that `_splice` needs."""
+    def _canonical(self, session_id: str) -> bytes:
+        """The entry lines of the index, joined by commas, in the shape that `_splice` needs for a session."""
         data = self._read_bytes()
         tail = _TAIL_SHAPE.search(data, max(0, len(data) - _LONGEST_TAIL))
         if data.startswith(_HEAD) and tail:
-            return data[len(_HEAD) : tail.start()]
+            body = data[len(_HEAD) : tail.start()]
+            # An id that is there, but not at the start of a line, is in an entry that somebody edited.
+            if _mark(session_id) in body or session_id.encode() not in body:
+                return body
         return b",".join(_line_of(entry, self._layout) for entry in self.read())
 
     def _change(self, session_id: str, status: str, line: bytes | None) -> None:
-        body = _splice(self._canonical(), session_id, line)
+        body = _splice(self._canonical(session_id), session_id, line)
         now = self._now()
         fd = os.open(
             self._layout.journal,
@@ -173,7 +194,7 @@ class Registry:
                 write_all(fd, f"{session_id}:{status}:{now}\n".encode())
                 os.fsync(fd)
                 self._replace(body)
-            except OSError:
+            except BaseException:
                 os.ftruncate(fd, size)
                 raise
         finally:
@@ -185,9 +206,13 @@ class Registry:
     def _mend_journal(self, wanted: dict[str, Status], now: str) -> list[str]:
         """Make the journal readable and its last word on every session the true one."""
         path = self._layout.journal
+        kept = []
         try:
             data = read_file(path)
+        except FileNotFoundError:
+            data = b""
         except OSError:
+            kept.append(set_aside(path, now))
             data = b""
         good, bad = parse_journal(data)
         last = {change.session_id: change.status for change in good}
@@ -199,7 +224,8 @@ class Registry:
             for session_id, status in last.items()
             if session_id not in wanted and status not in set(Gone)
         ]
-        kept = [set_aside(path, now)] if bad else []
+        if bad:
+            kept.append(set_aside(path, now))
         if bad or lines or not data:
             before = "".join(f"{change.session_id}:{change.status}:{change.at}\n" for change in good)
             write_atomic(path, (before + "".join(lines)).encode())
@@ -251,15 +277,25 @@ def _entry(item: Any) -> IndexEntry:  # noqa: ANN401 - raw JSON
         Status(item["status"]),
         str(item["createdAt"]),
         str(item["lastActivity"]),
-        item.get("name"),
+        _text(item.get("name")),
         int(item.get("agents", 0)),
-        item.get("tmuxSocket"),
+        _text(item.get("tmuxSocket")),
     )
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - raw JSON
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"not text: {value!r}")
+    return value
+
+
+def _mark(session_id: str) -> bytes:
+    return b'\n{"sessionId":"%s"' % session_id.encode()
 
 
 def _splice(body: bytes, session_id: str, line: bytes | None) -> bytes:
     """`body` with the line of `session_id` replaced, added, or (for None) removed."""
-    start = body.find(b'\n{"sessionId":"%s"' % session_id.encode())
+    start = body.find(_mark(session_id))
     if start < 0:
         if line is None:
             return body

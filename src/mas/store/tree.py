@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mas.model.errors import BadInput
+from mas.store.atomic import write_all
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -187,7 +188,7 @@ def _copy_bytes(source: int, target: int, copy: _Copy) -> None:
         if isinstance(error, OSError) and error.errno not in _NO_RANGE_COPY:
             raise
         while data := os.read(source, _BUFFER):
-            os.write(target, data)
+            write_all(target, data)
             copy.advance(len(data))
 
 
@@ -213,6 +214,8 @@ class _Lift(NamedTuple):
 
     def take(self, parent: int, name: str) -> None:
         lifted = f".deep-{os.getpid()}-{time.monotonic_ns()}"
+        # A directory that changes its parent must be writable itself: its `..` changes.
+        os.chmod(name, 0o700, dir_fd=parent)
         os.rename(name, lifted, src_dir_fd=parent, dst_dir_fd=self.top)
         self.waiting.append(lifted)
 

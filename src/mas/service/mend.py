@@ -1,0 +1,73 @@
+"""Mend: what a listing does about sessions that are not as the registry has them."""
+
+from __future__ import annotations
+
+from mas.model.errors import Busy, Corrupt, MasError
+from mas.model.ids import SessionId
+from mas.model.session import Session, Status
+from mas.service.restore import restored
+from mas.service.stop import set_status
+from mas.service.team import close_team, place_of
+from mas.service.world import World
+from mas.store.atomic import set_aside
+from mas.store.registry import IndexEntry, entry_of
+
+
+def mend(world: World, damaged: list[IndexEntry], lost: list[SessionId]) -> tuple[dict[str, IndexEntry], list[str]]:
+    """Mark damaged sessions, stop lost ones; answers the entries that changed and what people should know."""
+    changed: dict[str, IndexEntry] = {}
+    warnings = []
+    for entry in damaged:
+        warnings.append(f"Session {entry.session_id} is damaged: mas repair")
+        if entry.status is not Status.ERROR:
+            changed[entry.session_id] = _mark_damaged(world, entry)
+    for session_id in lost:
+        try:
+            changed[session_id] = entry_of(_end_lost(world, session_id))
+        except Busy:
+            continue
+        except MasError as error:
+            warnings.append(f"{session_id}: {error.message}")
+    return changed, warnings
+
+
+def end_vanished(world: World, entries: list[IndexEntry]) -> None:
+    """Somebody removed these directories; their agents must not go on working in nothing."""
+    for entry in entries:
+        if not world.layout.is_session(entry.session_id):
+            close_team(world, SessionId(entry.session_id), entry.socket)
+
+
+def _end_lost(world: World, session_id: SessionId) -> Session:
+    """A session whose tmux is gone: stopped, or back again where the user asked for that."""
+    with world.intents.begin(session_id, "stop", world.records.load(session_id).socket) as operation:
+        session = world.records.load(session_id)
+        place = place_of(session)
+        if session.status is Status.ACTIVE and place and world.runtime.alive([place])[place] is not False:
+            # Somebody restored it since it was looked at.
+            operation.done()
+            return session
+        operation.no_return()
+        close_team(world, session_id, session.socket)
+        session = set_status(world, session, Status.STOPPED)
+        operation.done()
+    world.logs.session(session_id, "its tmux session was gone")
+    return restored(world, session_id) if world.settings.recover else session
+
+
+def _mark_damaged(world: World, entry: IndexEntry) -> IndexEntry:
+    """Call the session `error` wherever that can still be written."""
+    session_id = SessionId(entry.session_id)
+    marked = entry._replace(status=Status.ERROR)
+    try:
+        with world.intents.begin(session_id, "damage") as operation:
+            try:
+                session = world.records.load(session_id)
+                set_aside(world.layout.session(session_id).record, world.now())
+                set_status(world, session, Status.ERROR)
+            except (Corrupt, FileNotFoundError):
+                world.registry.put(marked)
+            operation.done()
+    except Busy:
+        return entry
+    return marked

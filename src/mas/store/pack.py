@@ -1,0 +1,216 @@
+"""Packing: a directory tree as one compressed tar file, and back, proving what was written.
+
+Kept apart from the archives themselves because `tarfile` and `hashlib` cost more than a whole listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from typing import IO, Any, NamedTuple
+
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
+
+from mas.model.errors import Corrupt
+from mas.store.tree import Progress, usage, walk
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LEVEL = 3
+# The last four are what members that stand in each other's way, or in nothing, come to.
+_UNREADABLE = (
+    tarfile.TarError, ZstdError, ValueError, EOFError, OverflowError,
+    FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError,
+)  # fmt: skip
+
+
+class _Fact(NamedTuple):
+    """What one member must read back as."""
+
+    kind: str
+    mode: int
+    content: str
+
+
+def pack_tree(source: str, target: str, progress: Progress | None) -> None:
+    """Pack the directory `source` into the file `target`, then read that back; `Corrupt` if it differs."""
+    facts = _write(source, target, progress)
+    try:
+        found = _contents(target)
+    except _UNREADABLE as error:
+        raise Corrupt(target, str(error)) from None
+    if found != facts:
+        raise Corrupt(target, "it does not read back as it was written")
+
+
+def unpack_tree(path: str, target: str, progress: Progress | None) -> None:
+    """Unpack `path` into the empty directory `target`; `Corrupt` for what `pack_tree` would not have written."""
+    try:
+        _extract(path, target, progress)
+    except _UNREADABLE as error:
+        raise Corrupt(path, str(error)) from None
+
+
+def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fact]:
+    """Pack `source` into `target`; answers what must be found in it."""
+    facts: dict[str, _Fact] = {}
+    total = usage(source).size if progress else 0
+    done = 0
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as raw:
+        with (
+            ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as packed,
+            tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for entry in walk(source):
+                member = _member(entry.path, entry.info)
+                content = ""
+                if member.issym():
+                    content = member.linkname = os.readlink(entry.name, dir_fd=entry.parent)
+                    tar.addfile(member)
+                elif member.isreg():
+                    with open(os.open(entry.name, _READ, dir_fd=entry.parent), "rb") as file:
+                        hashing = _Hashing(file)
+                        tar.addfile(member, hashing)  # type: ignore[arg-type]
+                        content = hashing.digest()
+                    done += member.size
+                    if progress:
+                        progress(done, total)
+                elif member.isdir():
+                    tar.addfile(member)
+                else:
+                    continue
+                facts[entry.path] = _Fact(_kind(member), member.mode, content)
+        raw.flush()
+        os.fsync(raw.fileno())
+    return facts
+
+
+def _member(path: str, info: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(path)
+    member.mode = stat.S_IMODE(info.st_mode) & 0o777
+    member.mtime = info.st_mtime
+    kinds = {stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE, stat.S_IFREG: tarfile.REGTYPE}
+    # Two names of one file are packed as two files: nothing outside the tree can be meant by a link.
+    member.type = kinds.get(stat.S_IFMT(info.st_mode), tarfile.FIFOTYPE)
+    member.size = info.st_size if member.isreg() else 0
+    return member
+
+
+def _contents(path: str) -> dict[str, _Fact]:
+    """What a whole archive reads back as."""
+    found = {}
+    with _opened(path) as tar:
+        for member in tar:
+            content = _digest(tar.extractfile(member)) if member.isreg() else member.linkname
+            found[member.name] = _Fact(_kind(member), member.mode, content)
+    return found
+
+
+def _extract(path: str, target: str, progress: Progress | None) -> None:
+    """Unpack with links made last, so that no member can be written through one."""
+    links: list[tarfile.TarInfo] = []
+    directories: list[tarfile.TarInfo] = []
+    done = 0
+    with _opened(path) as tar:
+        for member in tar:
+            name = _beneath(member.name)
+            there = os.path.join(target, name)
+            if member.isdir():
+                os.mkdir(there, 0o700)
+                directories.append(member)
+            elif member.issym():
+                links.append(member)
+            elif member.isreg():
+                _extract_file(tar.extractfile(member), there, member)
+                done += member.size
+                if progress:
+                    progress(done, done)
+            else:
+                raise ValueError(f"{name} is neither a file, a directory nor a link")
+    # The deepest first: a link can then not stand in the path of another.
+    for member in sorted(links, key=lambda link: link.name.count("/"), reverse=True):
+        os.symlink(member.linkname, os.path.join(target, _beneath(member.name)))
+    for member in reversed(directories):
+        there = os.path.join(target, member.name)
+        os.utime(there, (member.mtime, member.mtime))
+        os.chmod(there, member.mode & 0o777)
+
+
+def _extract_file(content: IO[bytes] | None, path: str, member: tarfile.TarInfo) -> None:
+    if content is None:
+        raise ValueError(f"{member.name} has no content")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        while data := content.read(1 << 20):
+            file.write(data)
+        os.fchmod(fd, member.mode & 0o777)
+    os.utime(path, (member.mtime, member.mtime))
+
+
+def _beneath(name: str) -> str:
+    parts = name.split("/")
+    if name.startswith("/") or "" in parts or "." in parts or ".." in parts or "\0" in name:
+        raise ValueError(f"{name!r} is not a path below the session")
+    return name
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose damaged header is an error, where `tarfile` would take it for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> _Member:
+        try:
+            return super().fromtarfile(tar)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(str(error)) from None
+
+
+class _opened:  # noqa: N801 - a context manager used like a function
+    """The tar stream inside a compressed archive, which is read to its end: there is the checksum."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> tarfile.TarFile:
+        self._raw = open(self._path, "rb")
+        self._plain = ZstdDecompressor().stream_reader(self._raw)
+        try:
+            self._tar = tarfile.open(fileobj=io.BufferedReader(self._plain, 1 << 20), mode="r|", tarinfo=_Member)
+        except BaseException:
+            self._raw.close()
+            raise
+        return self._tar
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        with self._raw, self._tar:
+            while not failed and self._plain.read(1 << 20):
+                pass
+
+
+class _Hashing:
+    """A file that remembers the digest of what was read from it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self._hash.update(data)
+        return data
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _digest(file: Any) -> str:  # noqa: ANN401 - a tar member
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _kind(member: tarfile.TarInfo) -> str:
+    return "directory" if member.isdir() else "link" if member.issym() else "file"
