@@ -101,15 +101,19 @@ def wants_colour(stream_is_terminal: bool) -> bool:
 
 def read_config(path: str) -> Mapping[str, Any]:
     """The workspace's configuration; a missing file means defaults, an unreadable one is an error."""
+    # Written by people, so mended by people: a repair could only guess.
+    hint = f"mend it, or: mv {path} {path}.bad; mas init {os.path.dirname(path)}"
     try:
         with open(path, "rb") as file:
             config = json.loads(file.read())
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise Corrupt(path, str(error)) from None
+        raise Corrupt(path, str(error), hint) from None
+    except OSError as error:
+        raise Corrupt(path, error.strerror or "unreadable", hint) from None
     if not isinstance(config, dict):
-        raise Corrupt(path, "not an object")
+        raise Corrupt(path, "not an object", hint)
     return config
 
 

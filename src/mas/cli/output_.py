@@ -22,8 +22,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id, agent = session_and_agent(mas, args)
-    if agent is None or args.lines < 1:
-        raise BadInput("Which agent, and how many lines?", "mas output 00 --lines 50")
+    if agent is None:
+        raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]} 00")
+    if args.lines < 1:
+        raise BadInput("--lines takes a number, 1 or more")
     found = mas.output(session_id, agent, args.lines)
     out.result(found, lambda: out.line(found.text))
     return 0

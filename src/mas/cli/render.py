@@ -77,7 +77,7 @@ class Render:
                 self._bar_open = False
             print(text, file=sys.stderr)
         except OSError:
-            return
+            _give_up(sys.stderr)
 
     def warn(self, text: str) -> None:
         self.talk(f"warning: {text}")
@@ -134,16 +134,21 @@ class Render:
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """What cannot be written is given up once and for all: nothing of it is tried again at the exit."""
+    """Turns the refusals of standard output into ours; `BrokenPipeError` stays what it is."""
     try:
         yield
     except OSError as error:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        _give_up(sys.stdout)
         if isinstance(error, BrokenPipeError):
             raise
         raise Disk(f"The output could not be written: {error.strerror}", "df -h") from None
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let a stream lead nowhere, so that nothing is tried again at the exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

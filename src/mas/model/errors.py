@@ -96,8 +96,8 @@ class AgentExited(Conflict):
 class Corrupt(MasError):
     code = "corrupt"
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} is damaged: {why}", "mas repair")
+    def __init__(self, path: str, why: str, hint: str = "mas repair") -> None:
+        super().__init__(f"{path} is damaged: {why}", hint)
         self.path = path
 
 

@@ -21,11 +21,14 @@ def die_with_parent() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    from ctypes import CDLL
+    import _ctypes  # the C half of `ctypes`; all of it would cost 3 ms a start
 
-    libc = CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(option, value, 0, 0, 0)
+    try:
+        libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is this program with all it uses
+        prctl = _ctypes.dlsym(libc, "prctl")
+    except OSError:
+        return
+    _ctypes.call_function(prctl, (option, value, 0, 0, 0))
 
 
 def descendants(pid: int) -> dict[int, str]:

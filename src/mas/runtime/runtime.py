@@ -7,11 +7,12 @@ from typing import NamedTuple, Protocol
 
 
 class PanePlan(NamedTuple):
-    """One pane to open: which agent it is for and what to run in it."""
+    """One pane to open: which agent it is for, what to run in it, and the mark its processes carry."""
 
     agent: str
     label: str
     argv: tuple[str, ...]
+    mark: str = ""
 
 
 class WindowPlan(NamedTuple):

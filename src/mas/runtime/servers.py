@@ -110,10 +110,24 @@ class Servers:
         if not os.path.isdir(directory):
             os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(directory, 0o700)
-        info = os.stat(directory, follow_symlinks=False)
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+        # A server the user already runs may be kept anywhere, such as in a shared directory with `tmux -S`.
+        if not (_is_ours_alone(directory) or (not server.private and _is_our_socket(server.socket))):
             raise NoTmux(f"{directory} must be a directory that only you can enter", f"ls -ld {directory}")
         raise_descriptor_limit()
+
+
+def _is_ours_alone(directory: str) -> bool:
+    info = os.stat(directory, follow_symlinks=False)
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077
+
+
+def _is_our_socket(path: str) -> bool:
+    """Whether a socket was made by this user; nobody else can make it look so."""
+    try:
+        info = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISSOCK(info.st_mode) and info.st_uid == os.getuid()
 
 
 def sessions_at(server: Tmux) -> frozenset[str]:

@@ -62,6 +62,35 @@ def end_processes(session_id: str, known: list[psutil.Process], grace: float) ->
     return [process.pid for process in left]
 
 
+def wait_for_clients(tmux_session: str, patience: float) -> None:
+    """Wait for tmux clients on their way to a tmux session: a killed process may have left one behind.
+
+    What such a client asks of the server is still to come, and would be missed by a look at the server now.
+    """
+    import psutil
+
+    clients = [process for process in psutil.process_iter() if _is_client_for(process, tmux_session)]
+    deadline = time.monotonic() + patience
+    while any(_is_client_for(process, tmux_session) for process in clients) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN)
+
+
+def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
+    """Whether a process is a tmux client that opens or closes the tmux session; those who watch it may stay."""
+    import psutil
+
+    try:
+        words = process.cmdline()
+        opens = "new-session" in words and tmux_session in words
+        changes = any(word.startswith(f"={tmux_session}") for word in words)
+        if (not opens and not changes) or "attach-session" in words or "switch-client" in words:
+            return False
+        # A server keeps the arguments of the client that started it.
+        return _lives(process) and "tmux" in process.name() and "server" not in process.name()
+    except (psutil.Error, OSError):
+        return False
+
+
 def _left_after(processes: list[psutil.Process], patience: float) -> list[psutil.Process]:
     """Those still alive once all have ended or `patience` has. A zombie has ended, whenever its parent looks."""
     deadline = time.monotonic() + patience

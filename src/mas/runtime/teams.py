@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterable, Iterator
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
-from mas.runtime.runtime import PaneState, Place, TeamPlan, WindowPlan
+from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
+from mas.runtime.sweep import MARK
 from mas.runtime.tmux import Command, Tmux, TmuxFailed
 from mas.settings import LEGACY_TMUX
 
@@ -51,6 +52,8 @@ _WINDOW_HOOKS = (
     "window-resized",
 )
 _DEAD = "dead"
+# A client's message to the server holds 16 KiB; the options that follow a pane need some of it.
+_LONGEST_MESSAGE = 13 << 10
 # A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
 _ENDING = 5.0
 _LOOK_AGAIN = 0.002
@@ -85,7 +88,7 @@ class TmuxTeams:
         for _ in range(_TRIES):
             try:
                 # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
-                return server.run(*_opening(team), cwd=team.directory)
+                return [server.run(*batch, cwd=team.directory) for batch in _batches(_opening(team))][-1]
             except TmuxFailed as error:
                 if error.said.startswith("duplicate session"):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
@@ -222,10 +225,10 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
         for position, pane in enumerate(window.panes):
             if position == 0:
                 where = ["-k", "-t", f"={team.name}:^"] if number == 0 else ["-t", f"={team.name}:"]
-                yield ["new-window", *where, "-n", window.name, *pane.argv]
+                yield ["new-window", *where, "-n", window.name, *_marked(pane), *pane.argv]
                 yield from _window_options(there)
             else:
-                yield ["split-window", "-t", there, *pane.argv]
+                yield ["split-window", "-t", there, *_marked(pane), *pane.argv]
             yield ["set-option", "-p", "-t", there, "@mas_agent", pane.agent]
             yield ["set-option", "-p", "-t", there, "@mas_label", pane.label]
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
@@ -233,6 +236,25 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
         yield from _arranged(there, window)
     yield ["select-window", "-t", f"={team.name}:={team.windows[0].name}"]
     yield ["list-panes", "-s", "-t", f"={team.name}:", "-F", _STATE]
+
+
+def _marked(pane: PanePlan) -> Command:
+    """Has the pane's own process carry the mark too, not only what it starts."""
+    return ["-e", f"{MARK}={pane.mark}"]
+
+
+def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
+    """The commands in as few messages as they fit in; a pane and its options stay together."""
+    batch: list[Command] = []
+    size = 0
+    for command in commands:
+        length = sum(len(os.fsencode(word)) + 1 for word in (*command, ";"))
+        if command[0] in ("new-window", "split-window") and size + length > _LONGEST_MESSAGE:
+            yield batch
+            batch, size = [], 0
+        batch.append(command)
+        size += length
+    yield batch
 
 
 def _session_options(name: str) -> Iterator[Command]:

@@ -64,6 +64,8 @@ class Tmux:
             )
         except FileNotFoundError:
             raise not_installed() from None
+        except OSError as error:
+            raise NoTmux(f"tmux cannot be started: {os.strerror(error.errno or 0)}", "mas doctor") from None
         except subprocess.TimeoutExpired:
             raise NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor") from None
         if done.returncode:

@@ -14,16 +14,22 @@ from mas.store.registry import entry_of
 
 def archive(world: World, session_id: SessionId, progress: Progress | None = None) -> ArchiveInfo:
     """Pack a stopped session; the original goes only when the archive has been read back."""
-    with world.intents.begin(session_id, "archive") as operation:
+
+    def stopped() -> Session:
         session = world.records.load(session_id)
         if session.status is Status.ACTIVE:
             raise BadTransition(session_id, session.status, Gone.ARCHIVED, f"mas stop {session_id}")
+        return session
+
+    with world.intents.begin(session_id, "archive", allowed=stopped) as operation:
         operation.undo(lambda: world.archives.drop_half(session_id))
+        # While the directory is there, it is the session, and an archive is only a copy.
+        operation.undo(lambda: world.archives.remove(session_id))
         world.logs.session(session_id, "archive")
-        info = world.archives.pack(_info(world, session), progress)
+        info = world.archives.pack(_info(world, stopped()), progress)
         operation.no_return()
-        world.registry.drop(session_id, Gone.ARCHIVED)
         world.workspace.discard(session_id)
+        world.registry.drop(session_id, Gone.ARCHIVED)
         operation.done()
     return info
 
@@ -34,12 +40,18 @@ def unarchive(world: World, reference: str, progress: Progress | None = None) ->
         session_id = find_session(reference, (info.session_id for info in world.archives.list()))
     except NoSession:
         raise NoSession(reference, "mas list --status archived") from None
-    with world.intents.begin(session_id, "unarchive") as operation:
+
+    def archived() -> None:
+        if not world.archives.has(session_id):
+            raise NoSession(session_id, "mas list --status archived")
+
+    with world.intents.begin(session_id, "unarchive", allowed=archived) as operation:
         world.archives.make_room(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.archives.unpack(session_id, progress)
         session = world.records.load(session_id)._replace(socket=None)
         world.records.save(session)
+        operation.undo(lambda: world.registry.retract(session_id, Gone.ARCHIVED))
         world.registry.put(entry_of(session))
         operation.no_return()
         world.archives.remove(session_id)

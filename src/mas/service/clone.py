@@ -18,7 +18,7 @@ def clone(
     run = world.records.load_run(source_id)
     run = run._replace(name=parse_name(name) if name else run.name)
     # Owning the source keeps it from being deleted or archived under the copy.
-    with world.intents.begin(source_id, "read") as reading:
+    with world.intents.begin(source_id, "read", allowed=lambda: world.records.load_run(source_id)) as reading:
         source = world.layout.session(source_id).root
         session, skipped = copied(world, "clone", draw_id(world), run, source, progress)
         reading.done()

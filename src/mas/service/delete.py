@@ -14,9 +14,12 @@ from mas.store.registry import entry_of
 
 def delete(world: World, session_id: SessionId) -> None:
     """Stop a session and move its directory to the trash."""
-    if not world.layout.is_session(session_id):
-        raise NoSession(session_id)
-    with world.intents.begin(session_id, "delete") as operation:
+
+    def there() -> None:
+        if not world.layout.is_session(session_id):
+            raise NoSession(session_id)
+
+    with world.intents.begin(session_id, "delete", allowed=there) as operation:
         operation.no_return()
         try:
             stop_owned(world, session_id)
@@ -36,7 +39,12 @@ def undelete(world: World, reference: str) -> SessionDetail:
         session_id = find_session(reference, trash)
     except NoSession:
         raise NoSession(reference, "mas list --status deleted") from None
-    with world.intents.begin(session_id, "undelete") as operation:
+
+    def in_trash() -> None:
+        if trash[session_id] not in world.workspace.trashed():
+            raise NoSession(session_id, "mas list")
+
+    with world.intents.begin(session_id, "undelete", allowed=in_trash) as operation:
         operation.no_return()
         world.workspace.untrash(trash[session_id])
         session = world.records.load(session_id)._replace(socket=None)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mas.model.errors import Corrupt, MasError
-from mas.model.ids import SessionId
+from mas.model.errors import Corrupt, MasError, NoSession
+from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Gone, Status
+from mas.runtime.sweep import wait_for_clients
 from mas.service.stop import set_status, stop_owned
 from mas.service.team import close_team
 from mas.service.world import World
 from mas.store.intents import Intent
 from mas.store.registry import entry_of
+
+# How long a tmux client whose process was killed may take to get its answer.
+_PATIENCE = 5.0
 
 
 def finish(world: World) -> list[str]:
@@ -22,6 +26,8 @@ def finish(world: World) -> list[str]:
         try:
             _FINISH[intent.verb](world, intent, SessionId(intent.session_id))
             world.workspace.clear_doomed(intent.session_id)
+            world.records.remove_unfinished(intent.session_id)
+            world.registry.remove_unfinished()
         except (MasError, OSError) as error:
             problems.append(f"Could not finish an interrupted {intent.verb} of {intent.session_id}: {error}")
             continue
@@ -32,9 +38,9 @@ def finish(world: World) -> list[str]:
 
 def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
     """A session whose maker died before it could tell anybody was never made."""
+    wait_for_clients(tmux_name(session_id), _PATIENCE)
     close_team(world, session_id, intent.socket)
-    if _registered(world, session_id):
-        world.registry.drop(session_id, Gone.DELETED)
+    world.registry.retract(session_id, Gone.DELETED)
     world.workspace.discard(session_id)
 
 
@@ -51,6 +57,7 @@ def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
+    wait_for_clients(tmux_name(session_id), _PATIENCE)
     close_team(world, session_id, intent.socket)
     _finish_stop(world, intent, session_id)
 
@@ -66,6 +73,7 @@ def _finish_unarchive(world: World, intent: Intent, session_id: SessionId) -> No
     if _registered(world, session_id):
         world.archives.remove(session_id)
     else:
+        world.registry.retract(session_id, Gone.ARCHIVED)
         world.workspace.discard(session_id)
 
 
@@ -79,9 +87,25 @@ def _finish_delete(world: World, intent: Intent, session_id: SessionId) -> None:
 def _finish_undelete(world: World, intent: Intent, session_id: SessionId) -> None:
     if world.layout.is_session(session_id):
         try:
-            world.registry.put(entry_of(world.records.load(session_id)))
+            session = world.records.load(session_id)._replace(socket=None)
         except Corrupt:
             return
+        world.records.save(session)
+        world.registry.put(entry_of(session))
+
+
+def _finish_purge(world: World, intent: Intent, session_id: SessionId) -> None:
+    world.archives.drop_half(session_id)
+
+
+def _finish_mending(world: World, intent: Intent, session_id: SessionId) -> None:
+    """As far as the session can be read, say the same of it everywhere."""
+    try:
+        session = world.records.load(session_id)
+    except (Corrupt, NoSession):
+        return
+    world.records.save(session)
+    world.registry.put(entry_of(session))
 
 
 def _nothing(world: World, intent: Intent, session_id: SessionId) -> None:
@@ -102,8 +126,8 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "unarchive": _finish_unarchive,
     "delete": _finish_delete,
     "undelete": _finish_undelete,
-    "purge": _nothing,
+    "purge": _finish_purge,
     "read": _nothing,
-    "damage": _nothing,
-    "repair": _nothing,
+    "damage": _finish_mending,
+    "repair": _finish_mending,
 }

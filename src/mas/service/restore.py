@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.model.errors import Conflict
+from mas.model.errors import AlreadyThere, Conflict
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
@@ -26,10 +26,15 @@ def restored(world: World, session_id: SessionId) -> Session:
     programs = programs_of(world, run, resume=True)
     name = tmux_name(session_id)
     socket = world.runtime.place(name, len(programs))
-    with Gate() as gate, world.intents.begin(session_id, "restore", socket) as operation:
-        before = world.records.load(session_id)
-        if before.status is Status.ACTIVE:
+
+    def ended() -> Session:
+        session = world.records.load(session_id)
+        if session.status is Status.ACTIVE:
             raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
+        return session
+
+    with Gate() as gate, world.intents.begin(session_id, "restore", socket, ended) as operation:
+        before = ended()
         after = before.to(Status.ACTIVE, world.now())
         # What a crash of tmux left over must not work beside the new agents.
         close_team(world, session_id, before.socket)
@@ -40,10 +45,16 @@ def restored(world: World, session_id: SessionId) -> Session:
         if not run.lazy_units:
             world.workspace.fill_units(session_id, list(programs))
         operation.undo(lambda: close_team(world, session_id, socket))
-        agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
+        try:
+            agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
+        except AlreadyThere:
+            # The tmux session of that name is somebody else's and must not be closed.
+            operation.forget()
+            raise
         after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
         operation.undo(lambda: world.records.save(before))
         world.records.save(after)
+        operation.undo(lambda: world.registry.put(entry_of(before)))
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")

@@ -8,7 +8,7 @@ from threading import Thread
 from mas.model.errors import AlreadyThere
 from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
 from mas.model.run import Run
-from mas.model.session import Session, Status
+from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.providers.provider import Program
 from mas.runtime.runtime import Place
@@ -76,11 +76,16 @@ def _start_as(
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
             agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
+        except AlreadyThere:
+            # The tmux session of that name is somebody else's and must not be closed.
+            operation.forget()
+            raise
         finally:
             syncing.wait()
         now = world.now()
         session = Session(session_id, Status.ACTIVE, now, now, now, run.name, socket, agents)
         world.records.save(session)
+        operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
         world.registry.put(entry_of(session))
         operation.done()
     world.logs.session(session_id, f"start {len(agents)} agents")

@@ -14,7 +14,7 @@ from mas.store.registry import entry_of
 def stop(world: World, session_id: SessionId) -> SessionDetail:
     """Stop a session. Stopping twice is fine."""
     session = world.records.load(session_id)
-    with world.intents.begin(session_id, "stop", session.socket) as operation:
+    with world.intents.begin(session_id, "stop", session.socket, lambda: world.records.load(session_id)) as operation:
         operation.no_return()
         session = stop_owned(world, session_id)
         operation.done()

@@ -61,15 +61,16 @@ def open_team(
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     nofile = str(usual_descriptor_limit())
+    waiting = _waiting_at(gate_path(paths.root))
     for agent in run.team.agents():
-        options = {"nofile": nofile}
+        options = {"nofile": nofile, "gate": "shut" if waiting else "none"}
         if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
             options["lazy"] = lazy
         program = programs[agent.id]
         env = agent_environment(world, session_id, run, agent) | dict(program.env)
         write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options)
     gate.shut(gate_path(paths.root))
-    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run))
+    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
     return agent_runs(run.team, panes)
 
 
@@ -131,15 +132,14 @@ def _with_mas(path: str) -> str:
     return f"{path}:{here}"
 
 
-def _plan(name: str, directory: str, run: Run) -> TeamPlan:
-    launcher = (*_waiting_at(gate_path(directory)), sys.executable, "-ISE", _LAUNCHER, directory)
-    windows = tuple(
-        WindowPlan(
-            unit.name,
-            tuple(PanePlan(agent.id, agent.role, (*launcher, agent.id)) for agent in unit.agents),
-        )
-        for unit in run.team.units
-    )
+def _plan(name: str, directory: str, run: Run, waiting: tuple[str, ...]) -> TeamPlan:
+    launcher = (*waiting, sys.executable, "-ISE", _LAUNCHER, directory)
+    session_id = os.path.basename(directory)
+
+    def pane(agent: Agent) -> PanePlan:
+        return PanePlan(agent.id, agent.role, (*launcher, agent.id), mark(session_id, agent.id))
+
+    windows = tuple(WindowPlan(unit.name, tuple(map(pane, unit.agents))) for unit in run.team.units)
     return TeamPlan(name, directory, windows)
 
 

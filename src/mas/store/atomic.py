@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mas.model.errors import AlreadyThere, DiskFull, DiskRefused
+from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
 from mas.store.layout import PRIVATE_FILE
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_BROKEN = {errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO}
 
 
 @contextmanager
@@ -26,6 +27,8 @@ def disk_errors() -> Iterator[None]:
             raise DiskFull(f"No room left on the disk{where}", "df -h; mas prune --older-than 7d") from error
         if error.errno in _REFUSED:
             raise DiskRefused(f"The disk refused: {os.strerror(error.errno)}{where}", "mas doctor") from error
+        if error.errno in _BROKEN:
+            raise Disk(f"The disk failed: {os.strerror(error.errno)}{where}", "dmesg; mas doctor") from error
         if error.errno == errno.EEXIST:
             raise AlreadyThere(f"Already there{where}", "mas repair") from error
         raise

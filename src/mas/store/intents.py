@@ -45,6 +45,10 @@ class Operation:
         """Have `step` run if what follows fails."""
         self._undo.append(step)
 
+    def forget(self) -> None:
+        """Do not run the last undo step after all: what it would undo was not done by us."""
+        self._undo.pop()
+
     def no_return(self) -> None:
         """From here on the work is finished, by us or by the next command, and not undone."""
         self._can_go_back = False
@@ -55,7 +59,7 @@ class Operation:
 
     def roll_back(self) -> None:
         """Undo what was done; settled if that worked."""
-        if not self._can_go_back:
+        if self.settled or not self._can_go_back:
             return
         complete = True
         for step in reversed(self._undo):
@@ -74,8 +78,14 @@ class Intents:
         self._now = now
 
     @contextmanager
-    def begin(self, session_id: str, verb: str, socket: str | None = None) -> Iterator[Operation]:
-        """Own the session for one verb; `Busy` if another process does."""
+    def begin(
+        self, session_id: str, verb: str, socket: str | None = None, allowed: Callable[[], object] = bool
+    ) -> Iterator[Operation]:
+        """Own the session for one verb; `Busy` if another process does.
+
+        `allowed` is asked once nobody else can change the session any more, and before anything is written: a
+        verb it refuses by raising leaves nothing that a recovery could take for work cut short.
+        """
         path = self._path(session_id)
         fd = self._own(path, session_id)
         try:
@@ -83,7 +93,7 @@ class Intents:
                 raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
             with self._session_lock(session_id):
                 operation = Operation(Intent(session_id, verb, os.getpid(), self._now(), socket))
-                self._write(path, fd, operation.intent)
+                self._write(path, fd, operation.intent, allowed)
                 try:
                     yield operation
                 except BaseException:
@@ -139,12 +149,15 @@ class Intents:
     def _path(self, session_id: str) -> str:
         return os.path.join(self._layout.intents, session_id)
 
-    def _write(self, path: str, fd: int, intent: Intent) -> None:
+    def _write(self, path: str, fd: int, intent: Intent, allowed: Callable[[], object]) -> None:
         try:
+            allowed()
+            # A line cut off by a crash may be longer than ours.
+            os.ftruncate(fd, 0)
             write_all(fd, (json.dumps(intent._asdict()) + "\n").encode())
             os.fsync(fd)
             sync_directory(self._layout.intents)
-        except OSError:
+        except BaseException:
             os.unlink(path)
             raise
 

@@ -201,7 +201,8 @@ def _pairs(session: Session, paths: SessionPaths) -> dict[str, str]:
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    return (json.dumps(body, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+    # A byte of a path or command that is no text becomes an escape that JSON reads back as the same byte.
+    return (json.dumps(body, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _reason(error: Exception) -> str:

@@ -93,7 +93,8 @@ class Registry:
         with locked(self._layout.registry_lock):
             remove_unfinished(self._layout.registry_index, self._layout.journal)
             listed = any(entry.session_id == session_id for entry in self.read())
-            last = [change.status for change in self.changes() if change.session_id == session_id][-1:]
+            changes, _ = parse_journal(read_file(self._layout.journal))
+            last = [change.status for change in changes if change.session_id == session_id][-1:]
             if listed or (last and last != [why]):
                 self._change(session_id, why, None)
 
