@@ -151,7 +151,10 @@ class Site:
 
     def leftovers(self) -> list[list[str]]:
         """What is still running once it should have ended."""
-        _, left = psutil.wait_procs(self.processes(), timeout=10)
+        deadline = time.monotonic() + 10
+        # Not a wait for the processes as such: a zombie has ended, however late its parent is.
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.01)
         found = [process.cmdline() for process in left]
         for process in left:
             process.kill()

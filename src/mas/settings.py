@@ -78,7 +78,10 @@ def find_root(workspace: str | None) -> str:
         if not os.path.isfile(os.path.join(root, MARKER)):
             raise NoWorkspace(root)
         return root
-    here = start = os.path.realpath(os.getcwd())
+    try:
+        here = start = os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        raise NoWorkspace("this directory, which was removed") from None
     while not os.path.isfile(os.path.join(here, MARKER)):
         parent = os.path.dirname(here)
         if parent == here:

@@ -75,7 +75,7 @@ def _read(path: str) -> object:
         raise NotFound(f"No file {shown(path)}") from None
     except OSError as error:
         raise BadInput(f"Cannot read {shown(path)}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{shown(path)} is not JSON: {error}") from None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from mas import __version__
-from mas.cli.command import Arguments
 from mas.cli.render import Render
 
 EXAMPLES = """
@@ -17,6 +16,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """It takes none of its own."""
 
 
-def run(args: Arguments, out: Render) -> int:
+def run(args: argparse.Namespace, out: Render) -> int:
     out.result({"version": __version__}, lambda: out.line(f"mas {__version__}"))
     return 0

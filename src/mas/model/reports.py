@@ -1,7 +1,6 @@
 """What MAS reports beside sessions: messages sent, upkeep done, damage found, numbers."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import NamedTuple
 
 

@@ -25,7 +25,8 @@ class Gone(StrEnum):
 _NEXT = {
     Status.ACTIVE: {Status.ACTIVE, Status.STOPPED, Status.ERROR},
     Status.STOPPED: {Status.STOPPED, Status.ACTIVE, Status.ERROR},
-    Status.ERROR: {Status.ERROR, Status.STOPPED, Status.ACTIVE},
+    # A damaged session is mended first, and then it is stopped.
+    Status.ERROR: {Status.ERROR, Status.STOPPED},
 }
 
 

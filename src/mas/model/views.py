@@ -1,7 +1,6 @@
 """What MAS answers: the same values for the command line, the API and the page."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import Any, NamedTuple
 
 

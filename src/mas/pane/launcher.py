@@ -15,7 +15,7 @@ import sys
 import termios
 import time
 
-from mas.pane.processes import adopt_orphans, descendants, die_with_parent, kill_descendants
+from mas.pane.processes import adopt_orphans, die_with_parent, kill_descendants, left_behind
 from mas.pane.record import Record
 from mas.store.launch import launch_path, read_launch, was_cut_short
 
@@ -27,7 +27,8 @@ _HELD = 1 << 18
 # A real agent saves its conversation when told to end; then it is made to.
 _GRACE = 3.0
 _UNRUNNABLE = 127
-_RESET_SCREEN = b"\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m"
+# Ends a sequence the agent left unfinished, then undoes what full-screen programs do to a terminal.
+_RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
 
 
 def main(session_dir: str, agent: str) -> int:
@@ -79,12 +80,15 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
             for fd in (0, 1, 2):
                 os.dup2(slave, fd)
             _limit_files(options.get("nofile"))
+            # Python ignores these two for itself, and what is ignored stays so in the program.
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
             os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
         except OSError as error:
             os.write(report, str(error.errno).encode())
         finally:
             os._exit(_UNRUNNABLE)
-    os.close(slave)
+    # `slave` stays open here: a terminal that all have closed looks gone, and an agent may open its own again.
     os.close(report)
     # The pipe closes by itself when the program starts.
     reason = os.read(failed, 16)
@@ -288,7 +292,7 @@ def _restore_mode(saved: list[object]) -> None:
 
 def _finish(record: Record, agent: str, status: int) -> int:
     """End what the agent left, note how it ended, tell the person looking at the pane."""
-    left = descendants(os.getpid())
+    left = left_behind()
     undying = kill_descendants(time.monotonic() + _GRACE)
     code = os.waitstatus_to_exitcode(status)
     how = f"signal {-code}" if code < 0 else f"exit status {code}"

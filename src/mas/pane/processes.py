@@ -61,22 +61,26 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
+def left_behind() -> dict[int, str]:
+    """What the agent left below this process. As a rule nothing, which is seen without a look at all processes."""
+    return descendants(os.getpid()) if _reap() else {}
+
+
 def kill_descendants(deadline: float) -> list[int]:
     """End everything below this process and reap it; answers what would not die by the deadline."""
-    me = os.getpid()
-    while True:
-        left = descendants(me)
+    while _reap():
+        left = descendants(os.getpid())
         for pid in left:
             try:
                 os.kill(pid, SIGKILL)
-            except ProcessLookupError:
+            except (ProcessLookupError, PermissionError):
+                # Gone, or another user's, such as what `sudo` runs: not ours to end.
                 continue
-        if not _reap():
-            return []
         if time.monotonic() > deadline:
             return list(left)
         # Killed processes become our zombies within moments; look again then.
         time.sleep(0.002)
+    return []
 
 
 def _reap() -> bool:

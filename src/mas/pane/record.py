@@ -61,7 +61,10 @@ class Record:
             return
         try:
             os.fchmod(fd, 0o600)
-            os.write(fd, line.encode())
+            before = os.fstat(fd).st_size
+            if os.write(fd, line.encode()) < len(line):
+                # The disk is full; half a line would spoil the next one too.
+                os.ftruncate(fd, before)
         except OSError:
             return
         finally:

@@ -18,8 +18,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BUILTIN = os.path.join(_PACKAGE, "providers", "builtin")
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDERS = {"python", "package", "shell", "model"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A program MAS knows nothing of may need a moment to tell a paste from keys.
 _UNKNOWN_SUBMIT_DELAY = 0.2
+_LONGEST_SUBMIT_DELAY = 60.0
 
 
 class Provider(NamedTuple):
@@ -86,7 +89,8 @@ class Providers:
         program = which(argv[0], path=self._path)
         if program is None:
             raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", "mas doctor")
-        return (program, *argv[1:])
+        # Agents work in directories of their own: a path must mean the same there.
+        return (os.path.abspath(program), *argv[1:])
 
 
 def _split(command: str) -> list[str]:
@@ -102,13 +106,7 @@ def _split(command: str) -> list[str]:
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
-        try:
-            return values[match[1]]
-        except KeyError:
-            raise BadInput(f"A provider uses {{{match[1]}}}, which MAS does not know") from None
-
-    return _PLACEHOLDER.sub(value, word)
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], word)
 
 
 def _read(path: str, name: str) -> Provider:
@@ -123,28 +121,63 @@ def _read(path: str, name: str) -> Provider:
         raise NotFound(f"No provider file {path}") from None
     try:
         return _provider(body, name)
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"{path}: {error}") from None
 
 
 def _provider(body: Mapping[str, Any], name: str) -> Provider:
-    if body["provider"]["id"] != name:
+    about, launch = _table(body, "provider"), _table(body, "launch")
+    if _field(about, "provider", "id") != name:
         raise ValueError(f"provider.id must be {name!r}, as the file is called")
-    launch = body["launch"]
-    argv = _words(launch["argv"])
+    argv = _words(_field(launch, "launch", "argv"))
     if not argv:
         raise ValueError("launch.argv is empty")
     return Provider(
         id=name,
-        description=str(body["provider"].get("description", "")),
+        description=str(about.get("description", "")),
         argv=argv,
         resume=_words(launch.get("resume", [])),
-        env=tuple((str(key), str(value)) for key, value in launch.get("env", {}).items()),
-        submit_delay=float(body.get("input", {}).get("submit_delay", _UNKNOWN_SUBMIT_DELAY)),
+        env=_variables(launch),
+        submit_delay=_delay(body),
     )
+
+
+def _field(table: Mapping[str, Any], place: str, key: str) -> Any:  # noqa: ANN401 - raw TOML
+    if key not in table:
+        raise ValueError(f"{place}.{key} is missing")
+    return table[key]
+
+
+def _table(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    table = body.get(key, default)
+    if table is None:
+        raise ValueError(f"{key} is missing")
+    if not isinstance(table, dict):
+        raise ValueError(f"{key} must be a table")
+    return table
 
 
 def _words(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - raw TOML
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise ValueError("launch.argv and launch.resume are lists of text")
+    for word in value:
+        if "\0" in word:
+            raise ValueError("launch.argv and launch.resume must not hold a NUL character")
+        if unknown := set(_PLACEHOLDER.findall(word)) - _PLACEHOLDERS:
+            raise ValueError(f"it uses {{{min(unknown)}}}, which MAS does not know")
     return tuple(value)
+
+
+def _variables(launch: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    pairs = tuple((key, str(value)) for key, value in _table(launch, "env", {}).items())
+    for key, value in pairs:
+        if not _VARIABLE.fullmatch(key) or "\0" in value:
+            raise ValueError(f"launch.env cannot hold {shown(key)}")
+    return pairs
+
+
+def _delay(body: Mapping[str, Any]) -> float:
+    value = _table(body, "input", {}).get("submit_delay", _UNKNOWN_SUBMIT_DELAY)
+    if not isinstance(value, (int, float)) or not 0 <= value <= _LONGEST_SUBMIT_DELAY:
+        raise ValueError(f"input.submit_delay must be from 0 to {_LONGEST_SUBMIT_DELAY:.0f} seconds")
+    return float(value)

@@ -1,7 +1,6 @@
 """What the product needs of the place where its teams run, whatever that place is."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 

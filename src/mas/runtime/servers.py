@@ -45,7 +45,10 @@ class Servers:
         return self._settings.environ
 
     def at(self, socket: str) -> Tmux:
-        return Tmux(socket, socket != self._settings.user_socket, self._settings.environ)
+        return Tmux(socket, self.is_private(socket), self._settings.environ)
+
+    def is_private(self, socket: str) -> bool:
+        return socket != self._settings.user_socket
 
     def user(self) -> Tmux:
         return self.at(self._settings.user_socket)
@@ -107,7 +110,7 @@ class Servers:
     def ready(self, server: Tmux) -> None:
         """Make the socket's directory, ours alone, and see that a server we start gets all descriptors."""
         directory = os.path.dirname(server.socket)
-        if not os.path.isdir(directory):
+        if not os.path.lexists(directory):
             os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(directory, 0o700)
         # A server the user already runs may be kept anywhere, such as in a shared directory with `tmux -S`.
@@ -125,7 +128,7 @@ def _is_our_socket(path: str) -> bool:
     """Whether a socket was made by this user; nobody else can make it look so."""
     try:
         info = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return stat.S_ISSOCK(info.st_mode) and info.st_uid == os.getuid()
 

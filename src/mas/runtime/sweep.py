@@ -24,24 +24,43 @@ def processes_of(session_id: str, roots: Iterable[int]) -> list[psutil.Process]:
     """The living processes of a session: everything below its launchers, and whatever carries its mark."""
     import psutil
 
-    found: dict[int, psutil.Process] = {}
-    children: dict[int, list[int]] = {}
-    processes = {process.pid: process for process in psutil.process_iter()}
-    for process in processes.values():
-        try:
-            children.setdefault(process.ppid(), []).append(process.pid)
-            if process.environ().get(MARK, "").startswith(f"{session_id}/"):
-                found[process.pid] = process
-        except (psutil.Error, OSError):
-            continue
+    found = {process.pid: process for process in psutil.process_iter() if _is_marked(process, session_id)}
     below = list(roots)
     while below:
         pid = below.pop()
-        if pid in processes:
-            found[pid] = processes[pid]
-        below += children.get(pid, ())
+        try:
+            found[pid] = psutil.Process(pid)
+            below += _children(pid)
+        except (psutil.Error, OSError):
+            continue
     found.pop(os.getpid(), None)
     return [process for process in found.values() if _lives(process)]
+
+
+def _is_marked(process: psutil.Process, session_id: str) -> bool:
+    import psutil
+
+    try:
+        return process.environ().get(MARK, "").startswith(f"{session_id}/")
+    except (psutil.Error, OSError):
+        return False
+
+
+def _children(pid: int) -> list[int]:
+    """What a process started. The kernel keeps a list for every thread; psutil would look at all processes."""
+    if not os.path.exists("/proc/thread-self/children"):
+        import psutil
+
+        return [child.pid for child in psutil.Process(pid).children()]
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+        except OSError:
+            # The thread has ended; its children are another one's now.
+            continue
+    return found
 
 
 def end_processes(session_id: str, known: list[psutil.Process], grace: float) -> list[int]:
@@ -54,7 +73,8 @@ def end_processes(session_id: str, known: list[psutil.Process], grace: float) ->
         for process in left:
             try:
                 process.kill()
-            except psutil.NoSuchProcess:
+            except psutil.Error:
+                # Gone, or another user's: what is left at the end is told.
                 continue
         left = _left_after(left, _LONG_ENOUGH_TO_DIE)
         if time.monotonic() > deadline:

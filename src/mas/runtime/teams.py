@@ -10,7 +10,7 @@ from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.sweep import MARK
-from mas.runtime.tmux import Command, Tmux, TmuxFailed
+from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets
 from mas.settings import LEGACY_TMUX
 
 # More than one word, so that tmux runs it without the user's shell.
@@ -124,17 +124,25 @@ class TmuxTeams:
         for place in places:
             by_socket.setdefault(place.socket, []).append(place)
         found: dict[Place, bool | None] = {}
+        heard = listening_sockets()
         for socket, there in by_socket.items():
-            found.update(self._alive_at(socket, there))
+            if socket in heard and self._is_for_one(socket, there) and os.path.exists(socket):
+                found[there[0]] = True
+            else:
+                found.update(self._alive_at(socket, there))
         return found
+
+    def _is_for_one(self, socket: str, places: list[Place]) -> bool:
+        """Whether the server is one session's own; such a server lives exactly as long as the session."""
+        own_name = len(places) == 1 and os.path.basename(socket).endswith(f"{places[0].name}.sock")
+        return own_name and self._servers.is_private(socket)
 
     def _alive_at(self, socket: str, places: list[Place]) -> dict[Place, bool | None]:
         server = self._servers.at(socket)
         try:
             if not server.listening():
                 return dict.fromkeys(places, False)
-            if server.private and len(places) == 1 and os.path.basename(socket).endswith(f"{places[0].name}.sock"):
-                # A server of the session's own lives exactly as long as the session.
+            if self._is_for_one(socket, places):
                 return {places[0]: True}
             sessions = sessions_at(server)
         except TmuxFailed:
@@ -148,13 +156,18 @@ class TmuxTeams:
         server = self._servers.at(place.socket)
         if not server.listening():
             return []
+        listing = ["list-panes", "-s", "-t", f"={place.name}:", "-F", _STATE]
         try:
-            printed = server.run(["list-panes", "-s", "-t", f"={place.name}:", "-F", _STATE])
+            states = list(_states(server.run(listing)))
+            if any(state.dead and state.exit_status is None for state in states):
+                # Now and then a server misses that a child ended; reminded of it, it collects the status.
+                server.remind()
+                states = list(_states(server.run(listing)))
         except TmuxFailed:
             if server.listening() and place.name in sessions_at(server):
                 raise
             return []
-        return list(_states(printed))
+        return states
 
     def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
         server = self._servers.at(place.socket)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from mas.model.errors import NoTmux
 
 _PATIENCE = 30.0
+# A socket's flags in /proc/net/unix once it accepts connections.
+_LISTENING = "00010000"
 _NOBODY_THERE = {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR}
 
 Command = Sequence[str]
@@ -90,6 +93,27 @@ class Tmux:
                 return 0
             credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", credentials)[0])
+
+    def remind(self) -> None:
+        """Have the server look which of its children have ended."""
+        try:
+            if pid := self.pid():
+                os.kill(pid, signal.SIGCHLD)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def listening_sockets() -> frozenset[str]:
+    """Every socket somebody listens on, by one look at the kernel's list; nothing where there is none.
+
+    Asking hundreds of servers would wake them all. One that is not in the list must still be asked.
+    """
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+            fields = [line.rstrip("\n").split(None, 7) for line in file]
+    except OSError:
+        return frozenset()
+    return frozenset(field[7] for field in fields if len(field) > 7 and field[3] == _LISTENING)
 
 
 def _literal(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mas.model.ids import SessionId, parse_agent_id
+from mas.service.talk import known_agent
 from mas.service.team import session_environment
 from mas.service.world import World
 
@@ -11,8 +12,9 @@ REMOVED = ("MAS_DATA_DIR", "MAS_SESSION_MODE")
 
 def env(world: World, session_id: SessionId, agent: str | None) -> dict[str, str]:
     """The variables an agent of the session has; those in `REMOVED` it must not have."""
-    world.records.load(session_id)
+    session = world.records.load(session_id)
     found = session_environment(world, session_id)
     if agent is not None:
         found["MAS_AGENT_ID"] = parse_agent_id(agent)
+        known_agent(session, agent)
     return found

@@ -55,6 +55,7 @@ def settle(world: World) -> list[str]:
     under_way = world.intents.sessions()
     if under_way or not world.registry.looks_sound():
         entries_of(world)
+    world.registry.remove_unfinished()
     if not under_way:
         return []
     from mas.service.recover import finish

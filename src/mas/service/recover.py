@@ -27,7 +27,6 @@ def finish(world: World) -> list[str]:
             _FINISH[intent.verb](world, intent, SessionId(intent.session_id))
             world.workspace.clear_doomed(intent.session_id)
             world.records.remove_unfinished(intent.session_id)
-            world.registry.remove_unfinished()
         except (MasError, OSError) as error:
             problems.append(f"Could not finish an interrupted {intent.verb} of {intent.session_id}: {error}")
             continue

@@ -74,7 +74,8 @@ def _mend(world: World, session: Session, damage: list[Corrupt], status: Status)
     for directory in (paths.logs, paths.unit, paths.workflows):
         os.makedirs(directory, exist_ok=True)
     os.makedirs(paths.private, mode=0o700, exist_ok=True)
-    set_status(world, session, status)
+    mended = session.to(Status.STOPPED, world.now())
+    set_status(world, mended, status)
 
 
 def _run_of(world: World, session: Session) -> Run:

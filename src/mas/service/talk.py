@@ -34,7 +34,7 @@ def send(world: World, session_id: SessionId, target: str, message: str, sender:
 def output(world: World, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
     """What an agent's terminal shows; once it is gone, what its log kept."""
     session = world.records.load(session_id)
-    _known_agent(session, agent)
+    known_agent(session, agent)
     place = place_of(session)
     if place and session.status is Status.ACTIVE:
         for pane in world.runtime.panes(place):
@@ -52,7 +52,7 @@ def log_path(world: World, session_id: SessionId, agent: str | None) -> str:
     paths = world.layout.session(session_id)
     if agent is None:
         return paths.session_log()
-    _known_agent(world.records.load(session_id), agent)
+    known_agent(world.records.load(session_id), agent)
     return paths.agent_log(agent)
 
 
@@ -60,7 +60,7 @@ def attach(world: World, session_id: SessionId, agent: str | None) -> None:
     """Hand the terminal over to the session. Does not return."""
     session = world.records.load(session_id)
     if agent is not None:
-        _known_agent(session, agent)
+        known_agent(session, agent)
     place, panes = _live_panes(world, session, dead_too=True)
     world.runtime.attach(place, panes[agent].pane if agent else None)
 
@@ -73,7 +73,8 @@ def _live_panes(world: World, session: Session, dead_too: bool = False) -> tuple
     return place, {pane.agent: pane for pane in panes if pane.agent and (dead_too or not pane.dead)}
 
 
-def _known_agent(session: Session, agent: str) -> None:
+def known_agent(session: Session, agent: str) -> None:
+    """`NoAgent` if the session has no such agent."""
     if agent not in {known.id for known in session.agents}:
         ids = " ".join(known.id for known in session.agents)
         raise NoAgent(f"No agent {agent!r} in session {session.id} (there are: {ids})", f"mas show {session.id}")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
 from mas.store.layout import PRIVATE_FILE
 
+_BLOCK = 1 << 20
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _BROKEN = {errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO}
@@ -34,7 +35,7 @@ def disk_errors() -> Iterator[None]:
         raise
 
 
-def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+def write_atomic(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -> None:
     """Replace `path` by `data`, durably. The caller holds the lock that guards the file."""
     temporary = _temporary(path)
     try:
@@ -44,6 +45,11 @@ def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
         remove_file(temporary)
         raise
     sync_directory(os.path.dirname(path))
+
+
+def has_unfinished(*paths: str) -> bool:
+    """Whether a `write_atomic` of one of these files is under way, or was killed."""
+    return any(os.path.lexists(_temporary(path)) for path in paths)
 
 
 def remove_unfinished(*paths: str) -> None:
@@ -58,7 +64,7 @@ def _temporary(path: str) -> str:
     return os.path.join(directory, f".{name.lstrip('.')}.tmp")
 
 
-def write_new(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+def write_new(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -> None:
     """Write `data` to `path` and to the disk, not yet caring for its name."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -69,7 +75,7 @@ def write_new(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -77,9 +83,16 @@ def write_all(fd: int, data: bytes) -> None:
 
 def read_file(path: str) -> bytes:
     """The content of one of MAS's own files; a link in its place is an error."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(fd, "rb") as file:
-        return file.read()
+    # Not blocking: a pipe in its place would have us wait for ever.
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        # A listing reads two files of every session; a file object for each would take half as long again.
+        data = os.read(fd, os.fstat(fd).st_size + 1)
+        while block := os.read(fd, _BLOCK):
+            data += block
+        return data
+    finally:
+        os.close(fd)
 
 
 def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE) -> None:

@@ -103,6 +103,9 @@ class Intents:
                     if operation.settled:
                         os.unlink(path)
         finally:
+            # Refused before a word was written: nobody is at work on the session.
+            if not os.fstat(fd).st_size and still_at(fd, path):
+                os.unlink(path)
             os.close(fd)
 
     def _own(self, path: str, session_id: str) -> int:

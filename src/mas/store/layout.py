@@ -18,7 +18,7 @@ class SessionPaths(NamedTuple):
     root: str
 
     def at(self, *names: str) -> str:
-        return os.path.join(self.root, *names)
+        return "/".join((self.root, *names))
 
     @property
     def record(self) -> str:

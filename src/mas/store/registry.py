@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 from mas.model.errors import Corrupt
 from mas.model.ids import is_session_id
 from mas.model.session import Gone, Session, Status
-from mas.store.atomic import locked, read_file, remove_unfinished, set_aside, write_all, write_atomic
+from mas.store.atomic import (
+    has_unfinished,
+    locked,
+    read_file,
+    remove_unfinished,
+    set_aside,
+    write_all,
+    write_atomic,
+)
 from mas.store.layout import PRIVATE_FILE, Layout
 
 _HEAD = b'{"version":"1.0","sessions":['
@@ -99,17 +107,19 @@ class Registry:
                 self._change(session_id, why, None)
 
     def remove_unfinished(self) -> None:
-        """Remove what a killed change left beside the two files."""
-        with locked(self._layout.registry_lock):
-            remove_unfinished(self._layout.registry_index, self._layout.journal)
+        """Remove what a killed change left beside the two files; cheap where there is nothing."""
+        if has_unfinished(self._layout.registry_index, self._layout.journal):
+            with locked(self._layout.registry_lock):
+                remove_unfinished(self._layout.registry_index, self._layout.journal)
 
     def touch(self, session_id: str) -> None:
         """Note that the session was used just now; its status is whatever it is, so the journal stays."""
         with locked(self._layout.registry_lock):
-            for entry in self.read():
-                if entry.session_id == session_id:
-                    line = _line_of(entry._replace(last_activity=self._now()), self._layout)
-                    self._replace(_splice(self._canonical(session_id), session_id, line))
+            lines = self._canonical(session_id)
+            if span := _span(lines, session_id):
+                entry = _entry(json.loads(lines[span]))
+                lines[span] = _line_of(entry._replace(last_activity=self._now()), self._layout)
+                self._replace(lines)
 
     def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
         """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
@@ -127,7 +137,7 @@ class Registry:
             except Corrupt:
                 if os.path.lexists(self._layout.registry_index):
                     kept.append(set_aside(self._layout.registry_index, now))
-            self._replace(b",".join(_line_of(entry, self._layout) for entry in wanted))
+            self._replace(self._lines_of(wanted))
         return kept
 
     def changes(self) -> list[Change]:
@@ -167,19 +177,23 @@ class Registry:
         except OSError as error:
             raise Corrupt(self._layout.registry_index, error.strerror or "unreadable") from None
 
-    def _canonical(self, session_id: str) -> bytes:
-        """The entry lines of the index, joined by commas, in the shape that `_splice` needs for a session."""
+    def _canonical(self, session_id: str) -> bytearray:
+        """The index without its tail, in the shape that `_splice` needs for a session."""
         data = self._read_bytes()
         tail = _TAIL_SHAPE.search(data, max(0, len(data) - _LONGEST_TAIL))
-        if data.startswith(_HEAD) and tail:
-            body = data[len(_HEAD) : tail.start()]
-            # An id that is there, but not at the start of a line, is in an entry that somebody edited.
-            if _mark(session_id) in body or session_id.encode() not in body:
-                return body
-        return b",".join(_line_of(entry, self._layout) for entry in self.read())
+        # An id that is there, but not at the start of a line, is in an entry that somebody edited.
+        if data.startswith(_HEAD) and tail and (_mark(session_id) in data or session_id.encode() not in data):
+            lines = bytearray(data)
+            del lines[tail.start() :]
+            return lines
+        return self._lines_of(self.read())
+
+    def _lines_of(self, entries: Iterable[IndexEntry]) -> bytearray:
+        return bytearray(_HEAD + b",".join(_line_of(entry, self._layout) for entry in entries))
 
     def _change(self, session_id: str, status: str, line: bytes | None) -> None:
-        body = _splice(self._canonical(session_id), session_id, line)
+        lines = self._canonical(session_id)
+        _splice(lines, session_id, line)
         now = self._now()
         fd = os.open(
             self._layout.journal,
@@ -194,15 +208,16 @@ class Registry:
                 os.fchmod(fd, PRIVATE_FILE)
                 write_all(fd, f"{session_id}:{status}:{now}\n".encode())
                 os.fsync(fd)
-                self._replace(body)
+                self._replace(lines)
             except BaseException:
                 os.ftruncate(fd, size)
                 raise
         finally:
             os.close(fd)
 
-    def _replace(self, body: bytes) -> None:
-        write_atomic(self._layout.registry_index, _HEAD + body + _TAIL % self._now().encode())
+    def _replace(self, lines: bytearray) -> None:
+        lines += _TAIL % self._now().encode()
+        write_atomic(self._layout.registry_index, lines)
 
     def _mend_journal(self, wanted: dict[str, Status], now: str) -> list[str]:
         """Make the journal readable and its last word on every session the true one."""
@@ -294,18 +309,23 @@ def _mark(session_id: str) -> bytes:
     return b'\n{"sessionId":"%s"' % session_id.encode()
 
 
-def _splice(body: bytes, session_id: str, line: bytes | None) -> bytes:
-    """`body` with the line of `session_id` replaced, added, or (for None) removed."""
-    start = body.find(_mark(session_id))
+def _span(lines: bytearray, session_id: str) -> slice | None:
+    """Where the line of `session_id` is, its line feed included."""
+    start = lines.find(_mark(session_id))
     if start < 0:
-        if line is None:
-            return body
-        return body + b"," + line if body else line
-    end = body.find(b",\n", start)
-    if end < 0:
-        end = len(body)
-    if line is not None:
-        return body[:start] + line + body[end:]
-    before = body[:start].removesuffix(b",")
-    after = body[end:] if before else body[end:].removeprefix(b",")
-    return before + after
+        return None
+    end = lines.find(b",\n", start)
+    return slice(start, len(lines) if end < 0 else end)
+
+
+def _splice(lines: bytearray, session_id: str, line: bytes | None) -> None:
+    """Replace, add or (for None) remove the line of `session_id`; in place, because copies of megabytes add up."""
+    span = _span(lines, session_id)
+    if span and line is not None:
+        lines[span] = line
+    elif line is not None:
+        lines += b"," + line if len(lines) > len(_HEAD) else line
+    elif span:
+        first = span.start == len(_HEAD)
+        # One comma goes with it: the one after it, or for all but the first the one before.
+        del lines[span.start if first else span.start - 1 : span.stop + 1 if first else span.stop]

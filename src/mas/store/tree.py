@@ -44,19 +44,20 @@ class Entry(NamedTuple):
     parent: int
 
 
-def walk(root: str) -> Iterator[Entry]:
+def walk(root: str, past_closed: bool = False) -> Iterator[Entry]:
     """Everything below `root`, each directory before its content, opened without following links.
 
-    What vanishes meanwhile is left out; `parent` is only open until the next step.
+    What vanishes meanwhile is left out, and with `past_closed` what may not be entered; `parent` is only open
+    until the next step.
     """
     fd = os.open(root, _DIRECTORY)
     try:
-        yield from _walk(fd, "", 0)
+        yield from _walk(fd, "", 0, past_closed)
     finally:
         os.close(fd)
 
 
-def _walk(fd: int, prefix: str, depth: int) -> Iterator[Entry]:
+def _walk(fd: int, prefix: str, depth: int, past_closed: bool) -> Iterator[Entry]:
     if depth > _DEEPEST:
         raise BadInput(f"Directories are nested more than {_DEEPEST} deep at {prefix[:80]}…")
     for name in sorted(os.listdir(fd)):
@@ -71,16 +72,20 @@ def _walk(fd: int, prefix: str, depth: int) -> Iterator[Entry]:
                 inner = os.open(name, _DIRECTORY, dir_fd=fd)
             except FileNotFoundError:
                 continue
+            except PermissionError:
+                if past_closed:
+                    continue
+                raise
             try:
-                yield from _walk(inner, f"{path}/", depth + 1)
+                yield from _walk(inner, f"{path}/", depth + 1, past_closed)
             finally:
                 os.close(inner)
 
 
 def usage(root: str) -> Usage:
-    """How much lies below `root`."""
+    """How much lies below `root`; directories an agent closed to everybody are passed by."""
     files = size = disk = 0
-    for entry in walk(root):
+    for entry in walk(root, past_closed=True):
         disk += entry.info.st_blocks * 512
         if stat.S_ISREG(entry.info.st_mode):
             files += 1
@@ -226,8 +231,12 @@ def _remove(parent: int, name: str, depth: int, lift: _Lift) -> None:
         return
     except FileNotFoundError:
         return
-    except (IsADirectoryError, PermissionError):
+    except IsADirectoryError:
         pass
+    except PermissionError:
+        # Some systems say this of a directory.
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            raise
     if depth > _DEEPEST:
         lift.take(parent, name)
         return

@@ -1,0 +1,51 @@
+"""Errors: their codes are a promise to scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mas.model import errors
+from mas.model.errors import MasError
+
+
+def tree(error: type[MasError]) -> Iterator[type[MasError]]:
+    yield error
+    for inner in error.__subclasses__():
+        if inner.__module__ == errors.__name__:
+            yield from tree(inner)
+
+
+def test_the_code_of_every_error_is_as_promised() -> None:
+    assert {error.__name__: error.code for error in tree(MasError)} == {
+        "MasError": "error",
+        "BadInput": "bad-input",
+        "NotFound": "not-found",
+        "NoWorkspace": "no-workspace",
+        "NoSession": "session-not-found",
+        "NoAgent": "agent-not-found",
+        "Conflict": "wrong-state",
+        "BadTransition": "wrong-state",
+        "Busy": "busy",
+        "Archived": "archived",
+        "AlreadyThere": "exists",
+        "AgentExited": "agent-exited",
+        "Corrupt": "corrupt",
+        "Disk": "disk",
+        "DiskFull": "disk-full",
+        "DiskRefused": "disk-refused",
+        "Unavailable": "unavailable",
+        "NoTmux": "no-tmux",
+        "NoProgram": "no-program",
+    }
+
+
+def test_the_tree_at_the_top_of_the_file_is_the_tree_there_is() -> None:
+    drawn = [line.split("── ")[-1].split()[0] for line in (errors.__doc__ or "").splitlines() if "── " in line]
+    assert ["MasError", *drawn] == [error.__name__ for error in tree(MasError)]
+
+
+def test_what_people_are_told_names_the_thing_and_the_next_command() -> None:
+    assert errors.NoSession("abcd").message == "Session not found: abcd"
+    assert errors.NoWorkspace("/here").hint == "mas init"
+    assert errors.Archived("abcd").hint == "mas unarchive abcd"
+    assert errors.Corrupt("/f", "torn").path == "/f"

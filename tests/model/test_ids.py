@@ -1,0 +1,170 @@
+"""Ids: exactly what may name a session, an agent, a unit; and how people refer to a session."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mas.model.errors import BadInput, NoSession
+from mas.model.ids import (
+    find_session,
+    is_agent_id,
+    is_session_id,
+    parse_agent_id,
+    parse_name,
+    parse_session_id,
+    parse_unit_name,
+    shown,
+    tmux_name,
+)
+
+ID = "3f2a9c1e-5b7d-4e8f-9a0b-c1d2e3f4a5b6"
+IDS = st.uuids(version=4).map(str)
+ARABIC_THREE, FULLWIDTH_A, FULLWIDTH_THREE = "\u0663", "\uff41", "\uff13"
+
+
+def is_uuid4(text: str) -> bool:
+    """What the standard library thinks, held to the one spelling."""
+    try:
+        value = uuid.UUID(text)
+    except ValueError:
+        return False
+    return str(value) == text and value.version == 4
+
+
+@st.composite
+def near_ids(draw: st.DrawFn) -> str:
+    """An id with one small change: a character replaced, put in or taken out."""
+    text = draw(IDS)
+    at = draw(st.integers(0, len(text)))
+    there = draw(st.one_of(st.characters(), st.sampled_from(f"0123456789abcdefABCDEF-\n\0{ARABIC_THREE}{FULLWIDTH_A}")))
+    return draw(st.sampled_from([text[:at] + there + text[at + 1 :], text[:at] + there + text[at:], text[:at]]))
+
+
+@given(st.one_of(IDS, near_ids(), st.text()))
+@settings(max_examples=300)
+def test_a_session_id_is_exactly_a_lower_case_uuid4(text: str) -> None:
+    assert is_session_id(text) == is_uuid4(text)
+    if is_uuid4(text):
+        assert parse_session_id(text) == text
+    else:
+        with pytest.raises(BadInput, match="Not a session id"):
+            parse_session_id(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "..",
+        "../" + ID,
+        ID + "/..",
+        ID + "\n",
+        "\n" + ID,
+        ID + "\0",
+        ID + " ",
+        ID.upper(),
+        ID.replace("-", ""),
+        "{" + ID + "}",
+        "urn:uuid:" + ID,
+        "mas-" + ID,
+        "mas-" + ID[:8],
+        ID.replace("3", ARABIC_THREE, 1),
+        ID.replace("3", FULLWIDTH_THREE, 1),
+        ID.replace("a", FULLWIDTH_A, 1),
+        ID.replace("-4", "-1"),
+        ID.replace("-9", "-c"),
+        ID * 10,
+    ],
+)
+def test_what_is_not_a_session_id_is_refused_on_one_short_line(text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_session_id(text)
+    assert refused.value.message.isprintable()
+    assert len(refused.value.message) < 400
+
+
+@given(st.lists(IDS, max_size=6, unique=True), st.integers(0, 5), st.integers(0, 36), st.booleans())
+def test_a_prefix_of_four_or_more_means_the_one_session_that_has_it(
+    known: list[str], which: int, length: int, as_tmux: bool
+) -> None:
+    start = (known[which] if which < len(known) else ID)[:length]
+    reference = f"mas-{start}" if as_tmux else start
+    matches = [session_id for session_id in known if session_id.startswith(start)]
+    if len(start) < 4:
+        with pytest.raises(BadInput, match="Not a session id"):
+            find_session(reference, known)
+    elif not matches:
+        with pytest.raises(NoSession):
+            find_session(reference, known)
+    elif len(matches) == 1:
+        assert find_session(reference, known) == matches[0]
+    else:
+        with pytest.raises(BadInput, match="could be any of"):
+            find_session(reference, known)
+
+
+def test_an_ambiguous_prefix_names_the_sessions_it_could_mean() -> None:
+    known = [f"aaaa{n:04x}-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for n in range(9)]
+    with pytest.raises(BadInput) as refused:
+        find_session("aaaa", known)
+    assert known[0] in refused.value.message
+    assert find_session("aaaa0003", known) == known[3]
+    assert find_session(known[3], known) == known[3]
+    assert find_session(tmux_name(known[3]), known) == known[3]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "abc", "mas-", "mas-abc", "mas-mas-3f2a9c1e", "../3f2a", "3f2a\n", "3F2A", "3f2a*", "3f2\u0661", ID + "0"],
+)
+def test_a_reference_that_cannot_be_one_is_refused_before_anything_is_looked_up(reference: str) -> None:
+    def nobody() -> list[str]:
+        pytest.fail("looked up")
+
+    with pytest.raises(BadInput):
+        find_session(reference, (entry for _ in [0] for entry in nobody()))
+
+
+@given(st.text(max_size=3))
+@settings(max_examples=300)
+def test_an_agent_id_is_two_ascii_digits(text: str) -> None:
+    wanted = len(text) == 2 and all(character in "0123456789" for character in text)
+    assert is_agent_id(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "0", "000", "1a", "00\n", " 0", ARABIC_THREE * 2, FULLWIDTH_THREE * 2, "²²"])
+def test_what_is_not_an_agent_id_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="Not an agent id"):
+        parse_agent_id(text)
+
+
+@pytest.mark.parametrize("text", ["", "10", "_x", "-x", "../x", "a/b", "a.b", "a:b", "A", "ä", "a b", "a\n", "a" * 33])
+def test_what_is_not_a_unit_name_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="Not a unit name"):
+        parse_unit_name(text)
+
+
+@pytest.mark.parametrize("text", ["a", "meta", "r-d_2", "a" * 32])
+def test_a_unit_name_is_a_short_word(text: str) -> None:
+    assert parse_unit_name(text) == text
+
+
+@pytest.mark.parametrize("text", ["x", "Release 2.0", "日本語チーム", "a" * 64, "it's $HOME"])
+def test_a_name_may_be_in_any_script(text: str) -> None:
+    assert parse_name(text) == text
+
+
+@pytest.mark.parametrize("text", ["", " x", "x ", "-x", "a\nb", "a\0b", "a\x1b[31m", "a\u2028b", "\udcff", "a" * 65])
+def test_a_name_is_one_printable_line_that_no_command_takes_for_an_option(text: str) -> None:
+    with pytest.raises(BadInput, match="Not a name"):
+        parse_name(text)
+
+
+@given(st.text(alphabet=st.characters(), max_size=300))
+def test_what_is_shown_of_a_text_is_short_and_printable(text: str) -> None:
+    assert shown(text).isprintable()
+    assert len(shown(text)) <= 10 * 61 + 2

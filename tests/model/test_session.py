@@ -1,0 +1,47 @@
+"""Sessions: the steps between their statuses, and how their agents are told."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from mas.model.errors import BadTransition
+from mas.model.ids import SessionId
+from mas.model.run import agent_runs
+from mas.model.session import Gone, Session, Status
+from mas.model.team import team_named
+
+ID = SessionId("3f2a9c1e-5b7d-4e8f-9a0b-c1d2e3f4a5b6")
+ALLOWED = {
+    ("active", "active"), ("active", "stopped"), ("active", "error"),
+    ("stopped", "stopped"), ("stopped", "active"), ("stopped", "error"),
+    ("error", "error"), ("error", "stopped"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "wanted"), [*product(Status, Status)])
+def test_a_step_is_taken_exactly_where_the_table_allows_it(now: Status, wanted: Status) -> None:
+    session = Session(ID, now, "made", "started", "before", name="n", socket="/s")
+    if (now, wanted) in ALLOWED:
+        assert session.to(wanted, "later") == session._replace(status=wanted, last_activity="later")
+    else:
+        with pytest.raises(BadTransition):
+            session.to(wanted, "later")
+
+
+def test_the_words_for_a_status_are_a_promise() -> None:
+    assert [*Status] == ["active", "stopped", "error"]
+    assert [*Gone] == ["archived", "deleted"]
+
+
+def test_a_session_is_called_by_the_first_eight_of_its_id_in_tmux() -> None:
+    assert Session(ID, Status.ACTIVE, "", "", "").tmux == "mas-3f2a9c1e"
+
+
+def test_agents_are_told_with_the_panes_they_run_in() -> None:
+    runs = agent_runs(team_named("pair"), {"23": "%7"})
+    assert [(run.id, run.unit, run.role, run.pane) for run in runs] == [
+        ("21", "development", "Frontend developer", None),
+        ("23", "development", "Quality engineer", "%7"),
+    ]

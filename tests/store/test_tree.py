@@ -1,0 +1,344 @@
+"""Trees: copied byte for byte and never through a link, measured, and removed whatever they hold."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mas.model.errors import BadInput
+from mas.store import tree
+from mas.store.tree import copy_tree, remove_tree, sync_tree, usage, walk
+from tests.site import short_directory
+from tests.store.samples import mode, ordinary_user, picture, put, read
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20).filter(
+    lambda name: name not in {".", ".."} and len(name.encode()) <= 100
+)
+RAW_NAMES = (
+    st.binary(min_size=1, max_size=8)
+    .map(os.fsdecode)
+    .filter(lambda name: not {"/", "\0"} & {*name} and name not in {".", ".."})
+)
+
+
+@pytest.fixture
+def source(place: str) -> str:
+    path = os.path.join(place, "source")
+    os.mkdir(path)
+    return path
+
+
+@pytest.fixture
+def target(place: str) -> str:
+    return os.path.join(place, "target")
+
+
+def nest(root: str, levels: int, mode: int = 0o755) -> None:
+    """Directories inside each other, made from the inside out so that no path gets too long."""
+    made = os.path.join(root, "deepest")
+    os.mkdir(made)
+    for level in range(levels - 1):
+        outer = os.path.join(root, f"level{level}")
+        os.mkdir(outer)
+        os.rename(made, os.path.join(outer, "d"))
+        os.chmod(os.path.join(outer, "d"), mode)
+        made = outer
+    os.rename(made, os.path.join(root, "d"))
+    os.chmod(os.path.join(root, "d"), mode)
+
+
+@given(
+    st.dictionaries(NAMES | RAW_NAMES, st.binary(max_size=100) | st.lists(NAMES, max_size=3, unique=True), max_size=6)
+)
+@settings(max_examples=40)
+def test_a_copy_is_byte_identical(things: dict[str, bytes | list[str]]) -> None:
+    with short_directory() as directory:
+        source, target = os.path.join(directory, "source"), os.path.join(directory, "target")
+        os.mkdir(source)
+        for name, thing in things.items():
+            if isinstance(thing, bytes):
+                put(source, name, thing)
+            else:
+                os.mkdir(os.path.join(source, name))
+                for inner in thing:
+                    put(os.path.join(source, name), inner, inner)
+        assert copy_tree(source, target) == []
+        assert picture(target) == picture(source)
+
+
+def test_large_and_sparse_files_are_copied_whole(source: str, target: str) -> None:
+    put(source, "large", os.urandom(1 << 16) * 50)
+    with open(os.path.join(source, "sparse"), "wb") as file:
+        file.seek(5 << 20)
+        file.write(b"end")
+    copy_tree(source, target)
+    assert picture(target) == picture(source)
+
+
+def test_links_are_copied_as_links_and_never_followed(place: str, source: str, target: str) -> None:
+    outside = put(place, "outside/secret", "mine")
+    put(source, "inner/file", "x")
+    links = {
+        "absolute": outside,
+        "outwards": "../outside/secret",
+        "directory": os.path.dirname(outside),
+        "dangling": "no/such/thing",
+        "inside": "inner/file",
+        "loop": "loop",
+        "raw": os.fsdecode(b"\xff\xfe"),
+    }
+    for name, to in links.items():
+        os.symlink(to, os.path.join(source, name))
+    assert copy_tree(source, target) == []
+    assert {name: os.readlink(os.path.join(target, name)) for name in links} == links
+    assert picture(target) == picture(source)
+
+
+def test_a_template_that_is_itself_a_link_is_not_followed(place: str, source: str, target: str) -> None:
+    os.symlink(source, os.path.join(place, "link"))
+    with pytest.raises(OSError):
+        copy_tree(os.path.join(place, "link"), target)
+    assert not os.path.exists(target)
+
+
+def test_the_copy_of_what_was_read_only_can_be_written(place: str, source: str, target: str) -> None:
+    with ordinary_user(place):
+        os.mkdir(os.path.join(place, "mine"))
+        source = os.path.join(place, "mine")
+        put(source, "locked/file", "x", 0o400)
+        put(source, "locked/program", "x", 0o555)
+        os.chmod(os.path.join(source, "locked"), 0o500)
+        os.chmod(source, 0o555)
+        copy_tree(source, target)
+        os.chmod(source, 0o755)
+        put(target, "locked/new", "y")
+        assert {name: oct(mode(os.path.join(target, "locked", name))) for name in ("", "file", "program")} == {
+            "": "0o700",
+            "file": "0o600",
+            "program": "0o755",
+        }
+        remove_tree(source)
+        remove_tree(target)
+
+
+def test_a_copy_shares_nothing_with_its_master(source: str, target: str) -> None:
+    master = put(source, "file", b"master" * 1000)
+    os.link(master, os.path.join(source, "second"))
+    before = picture(source)
+    copy_tree(source, target)
+    for name in ("file", "second"):
+        ours, theirs = os.stat(os.path.join(target, name)), os.stat(os.path.join(source, name))
+        assert ours.st_ino != theirs.st_ino
+        assert (ours.st_nlink, theirs.st_nlink) == (1, 2)
+        with open(os.path.join(target, name), "r+b") as file:
+            file.write(b"changed")
+    assert picture(source) == before
+
+
+def test_pipes_and_sockets_are_left_out_and_told(source: str, target: str) -> None:
+    put(source, "sub/file", "x")
+    os.mkfifo(os.path.join(source, "sub", "pipe"))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.join(source, "socket"))
+    assert sorted(copy_tree(source, target)) == ["socket", "sub/pipe"]
+    assert sorted(picture(target)) == ["sub", "sub/file"]
+
+
+def test_copies_lose_the_bits_that_give_rights_and_keep_their_times(source: str, target: str) -> None:
+    put(source, "program", "x", 0o4755)
+    put(source, "shared/file", "x", 0o2711)
+    os.chmod(os.path.join(source, "shared"), 0o3775)
+    for name in ("program", "shared/file", "shared"):
+        os.utime(os.path.join(source, name), ns=(1_000_000_001, 1_234_567_890_123_456_789))
+    copy_tree(source, target)
+    found = picture(target)
+    assert {name: oct(fact.mode) for name, fact in found.items()} == {
+        "program": "0o755",
+        "shared": "0o775",
+        "shared/file": "0o711",
+    }
+    assert {fact.mtime for fact in found.values()} == {1_234_567_890_123_456_789}
+
+
+def test_nothing_is_copied_over_what_is_there(source: str, target: str) -> None:
+    put(source, "file", "new")
+    put(target, "file", "old")
+    with pytest.raises(FileExistsError):
+        copy_tree(source, target)
+    assert read(os.path.join(target, "file")) == b"old"
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP])
+def test_where_the_kernel_will_not_copy_the_bytes_are_read_and_written(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    real = os.copy_file_range
+    calls: list[int] = []
+
+    def refuse(here: int, there: int, count: int) -> int:
+        calls.append(count)
+        if len(calls) == 1:
+            return real(here, there, 1000)  # a part goes through: the rest must follow exactly there
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    put(source, "large", os.urandom(3 << 20))
+    copy_tree(source, target)
+    assert len(calls) == 2
+    assert picture(target) == picture(source)
+
+
+def test_a_write_that_was_cut_short_is_gone_on_with(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+
+    def refuse(*_: int) -> int:
+        raise OSError(errno.EXDEV, "another file system")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(data)[:1000]))
+    put(source, "file", os.urandom(5000))
+    copy_tree(source, target)
+    monkeypatch.undo()
+    assert picture(target) == picture(source)
+
+
+def test_an_error_of_the_disk_is_not_taken_for_a_missing_feature(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: int) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "copy_file_range", fail)
+    put(source, "file", "x")
+    with pytest.raises(OSError, match="broken"):
+        copy_tree(source, target)
+
+
+def test_a_tree_is_copied_between_file_systems(source: str) -> None:
+    if not os.access("/dev/shm", os.W_OK) or os.stat("/dev/shm").st_dev == os.stat(source).st_dev:
+        pytest.skip("no second file system here")
+    put(source, "large", os.urandom(3 << 20))
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        copy_tree(source, os.path.join(other, "target"))
+        assert picture(os.path.join(other, "target")) == picture(source)
+
+
+def test_only_slow_work_tells_of_its_progress(source: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        put(source, f"file{number}", b"x" * 1000)
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(tree, "_SLOW", 3600.0)
+    copy_tree(source, os.path.join(place, "quick"), lambda done, total: told.append((done, total)))
+    assert told == []
+    monkeypatch.setattr(tree, "_SLOW", 0.0)
+    copy_tree(source, os.path.join(place, "slow"), lambda done, total: told.append((done, total)))
+    assert told == [(1000 * number, 5000) for number in range(1, 6)]
+
+
+def test_a_tree_too_deep_is_refused_but_can_be_removed(source: str, target: str, place: str) -> None:
+    nest(source, 1000)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    with pytest.raises(BadInput, match="nested"):
+        copy_tree(source, target)
+    with pytest.raises(BadInput, match="nested"):
+        usage(source)
+    for root in (source, target):
+        remove_tree(root)
+    assert os.listdir(place) == []
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("shut", [0o000, 0o500, 0o300])
+def test_directories_that_were_shut_are_removed_however_deep(place: str, shut: int) -> None:
+    with ordinary_user(place):
+        root = os.path.join(place, "root")
+        put(root, "dir/file", "x", 0o000)
+        os.chmod(os.path.join(root, "dir"), shut)
+        nest_shut(root, 450, shut)
+        os.chmod(root, shut)
+        remove_tree(root)
+        assert os.listdir(place) == []
+
+
+def nest_shut(root: str, levels: int, shut: int) -> None:
+    """Directories inside each other that are shut once they are made."""
+    fds = [os.open(root, os.O_RDONLY)]
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=fds[-1])
+        fds.append(os.open("d", os.O_RDONLY, dir_fd=fds[-1]))
+    for fd in reversed(fds):
+        os.fchmod(fd, shut)
+        os.close(fd)
+
+
+def test_a_tree_is_removed_without_following_its_links(place: str) -> None:
+    outside = put(place, "outside/secret", "mine")
+    root = os.path.join(place, "root")
+    put(root, "sub/file", "x")
+    os.symlink(os.path.dirname(outside), os.path.join(root, "directory"))
+    os.symlink(outside, os.path.join(root, "sub", "file-link"))
+    os.mkfifo(os.path.join(root, "pipe"))
+    remove_tree(root)
+    assert read(outside) == b"mine"
+    assert os.listdir(place) == ["outside"]
+
+
+def test_removing_a_link_a_file_or_nothing_removes_just_that(place: str) -> None:
+    outside = put(place, "outside/secret", "mine")
+    link = os.path.join(place, "link")
+    os.symlink(os.path.dirname(outside), link)
+    remove_tree(link)
+    remove_tree(link)
+    remove_tree(put(place, "file"))
+    remove_tree(os.path.join(place, "no", "such", "tree"))
+    assert os.listdir(place) == ["outside"]
+    assert read(outside) == b"mine"
+
+
+def test_usage_counts_what_is_there_and_not_what_links_point_to(place: str, source: str) -> None:
+    outside = put(place, "outside", b"x" * 100_000)
+    put(source, "one", b"x" * 10)
+    put(source, "sub/two", b"x" * 5000)
+    put(source, "sub/empty")
+    os.symlink(outside, os.path.join(source, "link"))
+    found = usage(source)
+    assert (found.files, found.size) == (3, 5010)
+    named = ("one", "sub", "sub/two", "sub/empty", "link")
+    assert found.disk == sum(os.lstat(os.path.join(source, name)).st_blocks * 512 for name in named)
+
+
+def test_walking_tells_a_directory_before_its_content(source: str) -> None:
+    put(source, "b/file", "x")
+    put(source, "a", "x")
+    os.symlink("b", os.path.join(source, "c"))
+    found = [(entry.path, stat.S_IFMT(entry.info.st_mode)) for entry in walk(source)]
+    assert found == [("a", stat.S_IFREG), ("b", stat.S_IFDIR), ("b/file", stat.S_IFREG), ("c", stat.S_IFLNK)]
+
+
+def test_what_vanishes_during_a_walk_is_left_out(source: str) -> None:
+    for name in ("a/file", "b/file", "c"):
+        put(source, name)
+
+    def names() -> Iterator[str]:
+        for entry in walk(source):
+            if entry.path == "a":
+                remove_tree(os.path.join(source, "b"))
+                remove_tree(os.path.join(source, "a"))
+            yield entry.path
+
+    assert list(names()) == ["a", "c"]
+
+
+def test_a_tree_can_be_brought_to_the_disk(source: str) -> None:
+    put(source, "file", "x")
+    sync_tree(source)
+    with pytest.raises(OSError):
+        sync_tree(os.path.join(source, "missing"))
