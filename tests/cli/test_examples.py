@@ -1,0 +1,105 @@
+"""Every example in the help really works."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from mas.cli.main import COMMANDS, load
+from tests.shell.front import mas_program
+from tests.site import Site
+from tests.terminal import Terminal
+
+NAMED = ("550e8400", "9b1deb4d")
+TALKS = "sh -c 'echo ready; exec cat'"
+
+
+def team(site: Site, name: str = "dev") -> str:
+    return site.start("--team", name, "--command", TALKS)
+
+
+def active(site: Site) -> list[str]:
+    return [team(site)]
+
+
+def stopped(site: Site) -> list[str]:
+    session = team(site, "solo")
+    site.mas("stop", session)
+    return [session]
+
+
+def archived(site: Site) -> list[str]:
+    (session,) = stopped(site)
+    site.mas("archive", session)
+    return [session]
+
+
+def deleted(site: Site) -> list[str]:
+    (session,) = stopped(site)
+    site.mas("delete", session, "--yes")
+    return [session]
+
+
+def nothing(site: Site) -> list[str]:
+    return []
+
+
+def old_project(site: Site) -> list[str]:
+    os.makedirs(os.path.join(site.home, "old-project", "unit", "00"))
+    return []
+
+
+# What there must be before an example makes sense; the sessions stand in for the ids the examples name.
+BEFORE: dict[str, Callable[[Site], list[str]]] = {
+    "restore": stopped,
+    "archive": stopped,
+    "unarchive": archived,
+    "undelete": deleted,
+    "delete": stopped,
+    "prune": stopped,
+    "migrate": old_project,
+    "stop 550e8400 9b1deb4d": lambda site: [team(site, "solo"), team(site, "solo")],
+    **dict.fromkeys(("up", "init", "start", "list", "doctor", "repair", "completion", "version", "complete"), nothing),
+}
+ASKS = ("mas delete 550e8400",)
+
+
+def examples() -> list[str]:
+    return [line for command in COMMANDS for line in load(command).EXAMPLES.strip().splitlines()]
+
+
+@pytest.mark.parametrize("example", examples())
+def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
+    command = next(word for word in example.replace("(", " ").split() if word in COMMANDS)
+    before = BEFORE.get(example.removeprefix("mas "), BEFORE.get(command, active))
+    # No bash can run what is meant for zsh; there it is enough that something comes.
+    typed = example.replace("eval", "test -n") if "zsh" in example else example
+    for named, session in zip(NAMED, before(site), strict=False):
+        typed = typed.replace(named, session[:8])
+    for name, text in (("run.json", '{"team": "solo"}'), ("brief.md", "read this")):
+        with open(site.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+    os.makedirs(os.path.join(site.home, ".config", "fish", "completions"))
+    env = {**site.env, "PATH": f"{os.path.dirname(mas_program(site))}:{site.env['PATH']}"}
+    with Terminal(["/bin/bash", "-c", typed], env, site.root) as shell:
+        leave(site, shell, example)
+        text = shell.end()
+    assert [line for line in text.splitlines() if line.startswith(("error", "Traceback"))] == [], text
+    assert shell.code == (-signal.SIGINT if "--follow" in example else 0), text
+
+
+def leave(site: Site, shell: Terminal, example: str) -> None:
+    """Do what a person would: answer, detach, look long enough."""
+    if example in ASKS:
+        shell.until("[y/N]")
+        shell.type("y\n")
+    elif "attach" in example:
+        shell.until("[mas-")
+        # By command, not by keys: keys that come too fast are a paste to tmux.
+        site.tmux("detach-client", "-s", site.tmux("list-clients", "-F", "#{client_session}"))
+    elif "--follow" in example:
+        shell.until("ready")
+        shell.type("\x03")
