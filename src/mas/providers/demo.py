@@ -4,12 +4,16 @@ Run by path with `python -ISE`, so it imports the standard library only.
 """
 
 import os
+import re
 import select
 import sys
 import termios
 import tty
 
 _PASTE_START, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+# Arrows and the like: it has no use for them, and their letters are no text.
+_OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
+_SHOWN = 200
 _HELP = "Type a message and press Enter. /help shows this, /env the session, /quit ends the agent."
 
 
@@ -40,6 +44,8 @@ class Editor:
                 self._raw, self._pasting = self._raw[len(_PASTE_START) :], True
             elif _PASTE_START.startswith(self._raw):
                 break
+            elif arrow := _OTHER_KEYS.match(self._raw):
+                self._raw = self._raw[arrow.end() :]
             else:
                 done += self._key(self._raw[:1])
                 self._raw = self._raw[1:]
@@ -61,8 +67,9 @@ class Editor:
             self._line += key
         return []
 
-    def text(self) -> str:
-        return self._line.decode("utf-8", "replace")
+    def tail(self) -> str:
+        """The end of what is being typed, as much as one looks at."""
+        return self._line[-_SHOWN:].decode("utf-8", "ignore").split("\n")[-1]
 
 
 def answer(message: str) -> str:
@@ -113,8 +120,7 @@ def main() -> None:
                 text = message.decode("utf-8", "replace")
                 show(f"\r\x1b[K{prompt}{text}\n")
                 handle(text)
-            last = editor.text().split("\n")[-1]
-            show(f"\r\x1b[K{prompt}{last}")
+            show(f"\r\x1b[K{prompt}{editor.tail()}")
     except (EOFError, KeyboardInterrupt):
         show("\n")
     finally:

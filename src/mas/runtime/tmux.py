@@ -65,9 +65,9 @@ class Tmux:
                 timeout=_PATIENCE,
                 check=False,
             )
-        except FileNotFoundError:
-            raise not_installed() from None
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and error.filename != cwd:
+                raise not_installed() from None
             raise NoTmux(f"tmux cannot be started: {os.strerror(error.errno or 0)}", "mas doctor") from None
         except subprocess.TimeoutExpired:
             raise NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor") from None

@@ -1,0 +1,131 @@
+"""The sweep: every process of a session, however it hides, and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from mas.runtime.sweep import MARK, end_processes, mark, processes_of
+from tests.site import Site, until
+
+# Other runs sweep on the same machine, so every one has its own.
+OURS = str(uuid4())
+OTHER = str(uuid4())
+# A parent with a child of its own; both say nothing and wait.
+FAMILY = "import subprocess, sys; subprocess.run(['sleep', '1000'])"
+STUBBORN = (
+    "import signal, sys, time\n"
+    "for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)\n"
+    "print('ready', flush=True)\n"
+    "time.sleep(1000)\n"
+)
+
+
+class Family:
+    """Starts processes for one test, and ends those that are left."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *argv: str, mark_as: str | None = None, **options: object) -> psutil.Process:
+        env = self._site.env | ({MARK: mark(mark_as, "00")} if mark_as else {})
+        process = subprocess.Popen(argv, env=env, **options)  # type: ignore[call-overload]
+        self._started.append(process)
+        return psutil.Process(process.pid)
+
+    def end(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+@pytest.fixture
+def family(bare: Site) -> Iterator[Family]:
+    made = Family(bare)
+    try:
+        yield made
+    finally:
+        made.end()
+        for process in bare.processes():
+            process.kill()
+
+
+def pids(processes: list[psutil.Process]) -> set[int]:
+    return {process.pid for process in processes}
+
+
+def test_what_carries_the_mark_is_found_wherever_it_went(family: Family) -> None:
+    marked = family.start("sleep", "1000", mark_as=OURS, start_new_session=True)
+    family.start("sleep", "1000", mark_as=OTHER)
+    family.start("sleep", "1000")
+    until(lambda: marked.name() == "sleep", "the program")
+    assert pids(processes_of(OURS, [])) == {marked.pid}
+
+
+def test_what_is_below_a_launcher_is_found_without_a_mark(family: Family) -> None:
+    parent = family.start(sys.executable, "-c", FAMILY)
+    until(parent.children, "the child")
+    assert pids(processes_of(OURS, [parent.pid])) == {parent.pid, *pids(parent.children(recursive=True))}
+
+
+def test_this_very_process_is_never_among_them(family: Family) -> None:
+    child = family.start("sleep", "1000")
+    assert pids(processes_of(OURS, [os.getpid()])) >= {child.pid}
+    assert os.getpid() not in pids(processes_of(OURS, [os.getpid()]))
+
+
+def test_a_marked_process_that_ends_a_session_does_not_end_itself(bare: Site) -> None:
+    script = (
+        "import subprocess\n"
+        "from mas.runtime.sweep import end_processes, processes_of\n"
+        "child = subprocess.Popen(['sleep', '1000'])\n"
+        f"left = end_processes({OURS!r}, processes_of({OURS!r}, []), 0.2)\n"
+        "print(left, child.wait())\n"
+    )
+    done = bare.run([sys.executable, "-c", script], env={MARK: mark(OURS, "00")})
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"[] {-signal.SIGKILL}\n", "")
+
+
+def test_a_process_that_is_gone_is_no_hindrance(family: Family) -> None:
+    gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    assert processes_of(OURS, [int(gone.stdout)]) == []
+
+
+def test_what_ignores_every_polite_signal_is_killed_after_the_grace(family: Family) -> None:
+    stubborn = family.start(sys.executable, "-c", STUBBORN, mark_as=OURS, stdout=subprocess.PIPE)
+    until(lambda: processes_of(OURS, []), "the program")
+    assert end_processes(OURS, [stubborn], 0.1) == []
+    assert processes_of(OURS, []) == []
+
+
+def test_a_stopped_process_is_ended_too(family: Family) -> None:
+    stopped = family.start("sleep", "1000", mark_as=OURS)
+    stopped.suspend()
+    assert end_processes(OURS, [stopped], 0.1) == []
+    assert processes_of(OURS, []) == []
+
+
+def test_what_is_born_while_the_sweep_goes_on_is_ended_as_well(family: Family) -> None:
+    breeder = family.start("sh", "-c", "while :; do setsid sleep 1000 & sleep 0.005; done", mark_as=OURS)
+    until(lambda: len(processes_of(OURS, [])) > 5, "a few of them")
+    assert end_processes(OURS, [breeder], 0.5) == []
+    assert processes_of(OURS, []) == []
+
+
+def test_a_zombie_is_nobody_to_wait_for(family: Family) -> None:
+    script = "import subprocess, time; child = subprocess.Popen(['true']); time.sleep(1000)"
+    parent = family.start(sys.executable, "-c", script, mark_as=OURS)
+    until(lambda: any(child.status() == psutil.STATUS_ZOMBIE for child in parent.children()), "the zombie")
+    (zombie,) = parent.children()
+    assert zombie.pid not in pids(processes_of(OURS, [parent.pid]))
+    assert end_processes(OTHER, [zombie], 0.1) == []
