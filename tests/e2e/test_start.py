@@ -9,6 +9,10 @@ import stat
 
 import pytest
 
+from mas.model.ids import SessionId
+from mas.model.run import Run
+from mas.model.team import team_named
+from mas.service.local import LocalMas
 from tests.site import Site, until
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -105,3 +109,107 @@ def test_a_missing_program_is_named_at_once_and_nothing_is_made(site: Site) -> N
     assert "no-such-agent" in done.stderr
     assert [name for name in os.listdir(site.path("sessions")) if UUID4.fullmatch(name)] == []
     assert site.tmux_sessions() == set()
+
+
+def test_the_session_file_means_the_same_to_a_shell_and_to_mas(site: Site) -> None:
+    session = site.start("--name", "a name", "--team", "solo")
+    script = '. "$1"; printf "%s\\n" "$SESSION_ID" "$TMUX_SESSION" "$STATUS" "$CREATED_AT" "$UNIT_DIR" "$WORKFLOWS_DIR"'
+    found = site.run(["/bin/sh", "-c", script, "sh", site.session(session, ".session")]).stdout.splitlines()
+    shown = site.json("show", session)
+    assert found == [
+        session,
+        f"mas-{session[:8]}",
+        "active",
+        shown["createdAt"],
+        site.session(session, "unit"),
+        site.session(session, "workflows"),
+    ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", shown["createdAt"])
+    assert {key: shown["sessionFile"][key] for key in ("SESSION_ID", "STATUS", "UNIT_DIR")} == {
+        "SESSION_ID": session,
+        "STATUS": "active",
+        "UNIT_DIR": site.session(session, "unit"),
+    }
+
+
+def test_the_session_file_is_parsed_and_never_run(site: Site) -> None:
+    session = site.start()
+    with open(site.session(session, ".session"), "a", encoding="utf-8") as file:
+        file.write(f"EXTRA=$(touch {site.directory}/x)\n")
+    site.mas("show", session, code=None)
+    site.mas("list")
+    site.mas("repair")
+    assert not os.path.exists(os.path.join(site.directory, "x"))
+    assert site.statuses() == {session: "active"}
+
+
+def test_a_session_writes_to_its_own_copies_and_never_to_the_templates(site: Site) -> None:
+    os.symlink("ROLE.md", site.path("unit", "00", "alias.md"))
+    os.link(site.path("unit", "00", "ROLE.md"), site.path("unit", "00", "twin.md"))
+    os.chmod(site.path("unit", "00", "ROLE.md"), 0o444)
+    first, second = site.start(), site.start()
+    with open(site.path("unit", "00", "ROLE.md"), encoding="utf-8") as file:
+        template = file.read()
+    for name in ("ROLE.md", "alias.md", "twin.md"):
+        with open(site.session(first, "unit", "00", name), "a", encoding="utf-8") as file:
+            file.write("changed")
+    for place in (site.path("unit"), site.session(second, "unit")):
+        for name in ("ROLE.md", "alias.md", "twin.md"):
+            with open(os.path.join(place, "00", name), encoding="utf-8") as file:
+                assert file.read() == template
+    shared = {os.stat(site.path("workflows", name)).st_ino for name in os.listdir(site.path("workflows"))}
+    assert shared.isdisjoint(
+        os.lstat(site.session(first, "workflows", name)).st_ino for name in os.listdir(site.path("workflows"))
+    )
+
+
+def test_the_registry_has_one_entry_and_the_journal_one_line(site: Site) -> None:
+    session = site.start()
+    with open(site.path("sessions", ".sessions.index"), encoding="utf-8") as file:
+        index = json.load(file)
+    assert index["version"] == "1.0"
+    assert index["lastUpdated"].endswith("Z")
+    (entry,) = index["sessions"]
+    assert {key: entry[key] for key in ("sessionId", "tmuxSession", "status", "workingDir")} == {
+        "sessionId": session,
+        "tmuxSession": f"mas-{session[:8]}",
+        "status": "active",
+        "workingDir": site.session(session),
+    }
+    assert entry["createdAt"] <= entry["lastActivity"] <= index["lastUpdated"]
+    with open(site.path("sessions", ".index"), encoding="utf-8") as file:
+        (line,) = file.read().splitlines()
+    assert line.split(":", 2)[:2] == [session, "active"]
+    assert line.split(":", 2)[2].endswith("Z")
+
+
+def test_a_taken_prefix_or_directory_means_another_id(site: Site) -> None:
+    taken = site.start()
+    foreign = "0ddba115-0000-4000-8000-000000000000"
+    os.mkdir(site.session(foreign))
+    on_tmux = "5ca1ab1e-0000-4000-8000-000000000000"
+    site.tmux("new-session", "-d", "-s", f"mas-{on_tmux[:8]}")
+    free = "f4ee0000-0000-4000-8000-000000000000"
+    draws = iter([taken, f"{taken[:8]}-0000-4000-8000-000000000000", foreign, on_tmux, free])
+    world = site.world()._replace(new_id=lambda: SessionId(next(draws)))
+    started = LocalMas(world).start(Run(team=team_named("solo"), provider="shell"))
+    assert started.session_id == free
+    assert os.listdir(site.session(foreign)) == []
+    assert not os.path.exists(site.session(on_tmux))
+    assert site.tmux_sessions() == {f"mas-{session[:8]}" for session in (taken, on_tmux, free)}
+
+
+def test_a_failure_at_any_step_leaves_nothing_behind(site: Site) -> None:
+    os.rename(site.path("workflows"), site.path("aside"))
+    assert "mas init" in site.mas("start", "--team", "solo", code=3).stderr
+    os.rename(site.path("aside"), site.path("workflows"))
+    # tmux cannot make its socket where a file is in the way.
+    in_the_way = os.path.dirname(site.user_socket)
+    with open(in_the_way, "w", encoding="utf-8"):
+        site.mas("start", "--team", "solo", code=7)
+    os.unlink(in_the_way)
+    assert [name for name in os.listdir(site.path("sessions")) if UUID4.fullmatch(name)] == []
+    assert site.json("list") == {"sessions": [], "total": 0, "warnings": []}
+    assert site.json("list", "--status", "deleted")["total"] == 0
+    assert site.mas("repair", "--dry-run").stdout == ""
+    assert site.start() in site.statuses()
