@@ -74,7 +74,7 @@ class Runtime(Protocol):
         ...
 
     def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
-        """Type `text` into a pane, byte for byte, then press Enter."""
+        """Type `text` into a pane, byte for byte, then press Enter; `AgentExited` if it is dead or not the team's."""
         ...
 
     def screen(self, place: Place, pane: str, lines: int) -> str:

@@ -176,12 +176,14 @@ class TmuxTeams:
         paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
         if not submit_delay:
             paste = f"{paste} ; {enter}"
-        # A paste into a dead pane crashes some servers, so it must be in one step with the look at the pane.
+        # A paste into a dead pane crashes some servers, and a pane's number may be another team's since tmux was
+        # started again: the paste is one step with the look at the pane.
+        ours = f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
         dead = f"delete-buffer -b {buffer} ; display-message -p -t {pane} {_DEAD}"
         commands: list[Command] = [
             ["copy-mode", "-q", "-t", pane],
             ["load-buffer", "-b", buffer, "-"],
-            ["if-shell", "-F", "-t", pane, "#{pane_dead}", dead, paste],
+            ["if-shell", "-F", "-t", pane, ours, paste, dead],
         ]
         try:
             ended = _DEAD in server.run(*commands, stdin=text.encode())

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from mas.model.errors import NoTmux
 
 _PATIENCE = 30.0
+# A server started from inside an agent is no process of that agent's session.
+_NOT_OURS = ("TMUX", "TMUX_PANE", "MAS_PANE")
 # A socket's flags in /proc/net/unix once it accepts connections.
 _LISTENING = "00010000"
 _NOBODY_THERE = {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR}
@@ -38,7 +40,7 @@ class Tmux:
     def __init__(self, socket_path: str, private: bool, environ: Mapping[str, str]) -> None:
         self.socket = socket_path
         self.private = private
-        self._environ = {key: value for key, value in environ.items() if key not in ("TMUX", "TMUX_PANE")}
+        self._environ = {key: value for key, value in environ.items() if key not in _NOT_OURS}
 
     def argv(self, *commands: Command) -> list[str]:
         """One invocation for all `commands`."""

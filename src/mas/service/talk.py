@@ -7,6 +7,7 @@ from mas.model.ids import SessionId
 from mas.model.message import parse_message
 from mas.model.reports import AgentOutput, Sent
 from mas.model.session import Session, Status
+from mas.model.team import Agent
 from mas.runtime.runtime import PaneState, Place
 from mas.service.team import place_of
 from mas.service.world import World
@@ -18,17 +19,36 @@ def send(world: World, session_id: SessionId, target: str, message: str, sender:
     session = world.records.load(session_id)
     run = world.records.load_run(session_id)
     agents = run.team.targets(target)
-    place, panes = _live_panes(world, session)
-    ended = [agent.id for agent in agents if agent.id not in panes]
-    if ended:
-        raise AgentExited(f"Not running: agent {', '.join(ended)}", f"mas show {session_id}")
+    place, panes = _panes_of(world, session, agents)
     for agent in agents:
         delay = world.providers.submit_delay(agent.provider or "", agent.command)
-        world.runtime.paste(place, panes[agent.id].pane, text, delay)
+        try:
+            world.runtime.paste(place, panes[agent.id], text, delay)
+        except AgentExited:
+            # The whole team may be gone, which is the better thing to say.
+            _live_panes(world, session)
+            raise _not_running([agent.id], session_id) from None
     size = len(text.encode())
     world.logs.session(session_id, f"send from={sender or 'person'} to={target} bytes={size}")
     world.registry.touch(session_id)
     return Sent(session_id, target, tuple(agent.id for agent in agents), size)
+
+
+def _panes_of(world: World, session: Session, agents: tuple[Agent, ...]) -> tuple[Place, dict[str, str]]:
+    """Where to type. Of one agent the record is enough, since a paste looks for itself; of several all must live."""
+    place = place_of(session)
+    recorded = {agent.id: agent.pane for agent in session.agents if agent.pane}
+    if place and session.status is Status.ACTIVE and len(agents) == 1 and agents[0].id in recorded:
+        return place, recorded
+    place, panes = _live_panes(world, session)
+    ended = [agent.id for agent in agents if agent.id not in panes]
+    if ended:
+        raise _not_running(ended, session.id)
+    return place, {agent: state.pane for agent, state in panes.items()}
+
+
+def _not_running(agents: list[str], session_id: SessionId) -> AgentExited:
+    return AgentExited(f"Not running: agent {', '.join(agents)}", f"mas show {session_id}")
 
 
 def output(world: World, session_id: SessionId, agent: str, lines: int) -> AgentOutput:

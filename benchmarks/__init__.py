@@ -1,0 +1,1 @@
+"""How long MAS takes beside the floor (tmux, cp and Python alone) and beside other tools, in one run."""

@@ -1,0 +1,62 @@
+"""`python -m benchmarks`: measure, print, and write RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from benchmarks import (
+    commands,
+    copying,
+    crowded,
+    launching,
+    lifecycle,
+    listing,
+    messages,
+    registry,
+    report,
+    starting,
+)
+from benchmarks.measure import FULL, QUICK, USUAL
+
+_RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "RESULTS.md")
+_GROUPS = {
+    "start": starting.measure,
+    "crowd": crowded.measure,
+    "copy": copying.measure,
+    "list": listing.measure,
+    "commands": commands.measure,
+    "message": messages.measure,
+    "registry": registry.measure,
+    "lifecycle": lifecycle.measure,
+    "launcher": launching.measure,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("--quick", action="store_true", help="a smoke test: few repeats, small crowds")
+    amount.add_argument("--full", action="store_true", help="a crowd of 300 sessions of 13 (3,900 terminals)")
+    parser.add_argument("--only", choices=_GROUPS, action="append", help="only this group; writes no result file")
+    args = parser.parse_args()
+    effort = QUICK if args.quick else FULL if args.full else USUAL
+    begun = time.monotonic()
+    groups = []
+    for name in args.only or _GROUPS:
+        since = time.monotonic()
+        groups.append(_GROUPS[name](effort))
+        print(f"{report.text(groups[-1])}  [{name}: {time.monotonic() - since:.0f} s]\n", flush=True)
+    broken = [row.work for group in groups for row in group.rows if row.held is False]
+    print(f"{time.monotonic() - begun:.0f} s; bounds not held: {', '.join(broken) or 'none'}")
+    if not args.only:
+        words = [word for word in ("--quick", "--full") if word in sys.argv]
+        with open(_RESULTS, "w", encoding="utf-8") as file:
+            file.write(report.markdown(groups, " ".join(["python -m benchmarks", *words])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

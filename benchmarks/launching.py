@@ -1,0 +1,108 @@
+"""The launcher: what it adds between tmux and an agent's program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from statistics import median
+
+from tests.site import Site
+
+import mas.pane
+from benchmarks.arena import arena
+from benchmarks.floor import RawTmux, opening
+from benchmarks.measure import Effort, Group, Row, in_turns
+from mas.model.ids import SessionId
+from mas.model.run import Run
+from mas.service.local import LocalMas
+from mas.settings import ServerMode
+from mas.store.launch import launch_path, write_launch
+
+_LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
+_TEAM_SIZE = 13
+
+
+def measure(effort: Effort) -> Group:
+    with arena() as site:
+        directory = _session_for_one(site)
+        launcher = [sys.executable, "-ISE", _LAUNCHER, directory, "00"]
+        cpu: list[list[float]] = [[], []]
+        through, direct, empty = in_turns(
+            effort.repeats(25),
+            lambda: _first_byte(launcher, cpu[0]),
+            lambda: _first_byte(["/bin/echo", "here"], []),
+            lambda: _first_byte([sys.executable, "-ISE", "-c", "pass"], cpu[1]),
+        )
+        raw = RawTmux(site, site.user_socket)
+        os.makedirs(os.path.dirname(raw.socket), mode=0o700)
+        raw.keep()
+        all_started = Started(site)
+        mas_team, tmux_team = in_turns(
+            effort.repeats(9),
+            lambda: all_started.by_mas(site.local(ServerMode.AUTO)),
+            lambda: all_started.by_tmux(raw),
+        )
+    python = "python -ISE -c pass"
+    return Group(
+        "The launcher (for information)",
+        (
+            Row("launcher: start → the program's first byte, less the program's own", through - direct, python, empty),
+            Row("launcher: CPU of its whole life", median(cpu[0]), python, median(cpu[1])),
+            Row("start 13 agents until each program really runs", mas_team, "tmux alone, same programs", tmux_team),
+        ),
+    )
+
+
+def _session_for_one(site: Site) -> str:
+    directory = os.path.join(site.directory, "one")
+    for path in (os.path.dirname(launch_path(directory, "00")), *(os.path.join(directory, x) for x in ("logs",))):
+        os.makedirs(path)
+    os.makedirs(os.path.join(directory, "unit", "00"))
+    write_launch(launch_path(directory, "00"), ["/bin/echo", "here"], {}, {"nofile": "1024"})
+    return directory
+
+
+def _first_byte(argv: list[str], cpu: list[float]) -> float:
+    """Seconds until the program said something, or ended without a word; notes its CPU time too."""
+    begun = time.perf_counter()
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(1)
+    took = time.perf_counter() - begun
+    process.stdout.read()
+    process.stdout.close()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    cpu.append(used.ru_utime + used.ru_stime)
+    return took
+
+
+class Started:
+    """Thirteen programs that each say so through one pipe when they run."""
+
+    def __init__(self, site: Site) -> None:
+        self._fifo = os.path.join(site.directory, "started.fifo")
+        os.mkfifo(self._fifo)
+        self._reports = os.open(self._fifo, os.O_RDWR)
+        self._program = ["sh", "-c", f"echo > {self._fifo}; exec sleep 1000"]
+
+    def by_mas(self, product: LocalMas) -> float:
+        begun = time.perf_counter()
+        session = product.start(Run(command=f"sh -c '{self._program[2]}'"))
+        took = self._all_since(begun)
+        product.stop(SessionId(session.session_id))
+        return took
+
+    def by_tmux(self, raw: RawTmux) -> float:
+        begun = time.perf_counter()
+        raw.run(*opening("floor", lambda _: self._program))
+        took = self._all_since(begun)
+        raw.close("floor")
+        return took
+
+    def _all_since(self, begun: float) -> float:
+        for _ in range(_TEAM_SIZE):
+            os.read(self._reports, 1)
+        return time.perf_counter() - begun
