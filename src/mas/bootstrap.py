@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.ids import SessionId, parse_name
-from mas.providers.provider import Providers
 from mas.runtime.servers import Servers
 from mas.runtime.teams import TmuxTeams
 from mas.service.local import LocalMas
@@ -22,6 +21,9 @@ from mas.store.logs import Logs
 from mas.store.record import Records
 from mas.store.registry import Registry
 from mas.store.workspace import Workspace, init_workspace
+
+if TYPE_CHECKING:
+    from mas.providers.provider import Providers
 
 
 def open_mas(workspace: str | None = None) -> Mas:
@@ -41,10 +43,17 @@ def build_world(settings: Settings) -> World:
         archives=Archives(layout),
         logs=Logs(layout, utc_now),
         runtime=TmuxTeams(Servers(settings, layout.sockets)),
-        providers=Providers(layout.at("providers"), settings.environ),
+        providers=lambda: _providers(layout, settings),
         now=utc_now,
         new_id=random_id,
     )
+
+
+def _providers(layout: Layout, settings: Settings) -> Providers:
+    """Only what starts agents or types to them needs the providers' files."""
+    from mas.providers.provider import Providers
+
+    return Providers(layout.at("providers"), settings.environ)
 
 
 def utc_now() -> str:

@@ -1,7 +1,6 @@
 """Settings: flags, then the environment, then the workspace's config file. The only reader of os.environ."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """A session: one isolated team run, its status and the steps between."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -58,7 +57,7 @@ class Session(NamedTuple):
     def tmux(self) -> str:
         return tmux_name(self.id)
 
-    def to(self, status: Status, now: str) -> Session:
+    def to(self, status: Status, now: str) -> "Session":
         """The same session in `status`, or `BadTransition` if that step is not allowed."""
         if status not in _NEXT[self.status]:
             raise BadTransition(self.id, self.status, status, f"mas repair; mas show {self.id}")

@@ -75,9 +75,9 @@ def _machine(world: World) -> Iterator[Check]:
 
 
 def _providers(world: World) -> Iterator[Check]:
-    for name in world.providers.names():
+    for name in world.providers().names():
         try:
-            program = world.providers.program(Agent("00", "meta", provider=name))
+            program = world.providers().program(Agent("00", "meta", provider=name))
             yield Check(f"provider {name}", True, program.argv[0])
         except MasError as error:
             wanted = name == world.settings.provider

@@ -6,6 +6,7 @@ What is wrong is rare, so the code that mends it is only imported when something
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 from mas.model.errors import Archived, Corrupt, NoSession
 from mas.model.ids import SessionId, find_session, tmux_name
@@ -75,8 +76,10 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
         rebuild(world)
         entries = world.registry.read()
     settled = [entry for entry in entries if entry.session_id not in under_way]
+    looking = _Looking(world, [entry for entry in settled if entry.status is Status.ACTIVE])
     damaged = [entry for entry in settled if not world.records.is_whole(SessionId(entry.session_id))]
-    lost, unseen = _look_at_tmux(world, [entry for entry in settled if entry not in damaged])
+    unreadable = {entry.session_id for entry in damaged}
+    lost, unseen = ([found for found in answer if found not in unreadable] for answer in looking.answer())
     warnings = [f"Could not ask tmux about session {session_id}; it is shown as last known" for session_id in unseen]
     if damaged or lost:
         from mas.service.mend import mend
@@ -87,18 +90,28 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
     return entries, warnings
 
 
-def _look_at_tmux(world: World, entries: list[IndexEntry]) -> tuple[list[SessionId], list[SessionId]]:
-    """The active sessions that are not there any more, and those of which it cannot be told."""
-    places = {
-        Place(entry.socket or "", tmux_name(entry.session_id)): SessionId(entry.session_id)
-        for entry in entries
-        if entry.status is Status.ACTIVE
-    }
-    alive = world.runtime.alive(places)
-    return (
-        [session_id for place, session_id in places.items() if alive[place] is False],
-        [session_id for place, session_id in places.items() if alive[place] is None],
-    )
+class _Looking(Thread):
+    """Asks tmux which sessions are there, while their files are being read."""
+
+    def __init__(self, world: World, active: list[IndexEntry]) -> None:
+        super().__init__(daemon=True)
+        self._runtime = world.runtime
+        self._places = {
+            Place(entry.socket or "", tmux_name(entry.session_id)): SessionId(entry.session_id) for entry in active
+        }
+        self._alive: dict[Place, bool | None] = dict.fromkeys(self._places)
+        self.start()
+
+    def run(self) -> None:
+        self._alive = self._runtime.alive(self._places)
+
+    def answer(self) -> tuple[list[SessionId], list[SessionId]]:
+        """The sessions that are not there any more, and those of which it cannot be told."""
+        self.join()
+        return self._where(False), self._where(None)
+
+    def _where(self, alive: bool | None) -> list[SessionId]:
+        return [session_id for place, session_id in self._places.items() if self._alive[place] is alive]
 
 
 def resolve(world: World, reference: str) -> SessionId:

@@ -21,7 +21,7 @@ def send(world: World, session_id: SessionId, target: str, message: str, sender:
     agents = run.team.targets(target)
     place, panes = _panes_of(world, session, agents)
     for agent in agents:
-        delay = world.providers.submit_delay(agent.provider or "", agent.command)
+        delay = world.providers().submit_delay(agent.provider or "", agent.command)
         try:
             world.runtime.paste(place, panes[agent.id], text, delay)
         except AgentExited:

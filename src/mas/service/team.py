@@ -27,7 +27,7 @@ _GRACE = 5.0
 
 def programs_of(world: World, run: Run, resume: bool = False) -> dict[str, Program]:
     """What every agent of the run would run; `NoProgram` if one is missing, before anything is touched."""
-    return {agent.id: world.providers.program(agent, resume) for agent in run.team.agents()}
+    return {agent.id: world.providers().program(agent, resume) for agent in run.team.agents()}
 
 
 class Gate:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.ids import SessionId
-from mas.providers.provider import Providers
 from mas.runtime.runtime import Runtime
 from mas.settings import Settings
 from mas.store.archive import Archives
@@ -17,6 +16,9 @@ from mas.store.record import Records
 from mas.store.registry import Registry
 from mas.store.tree import Progress
 from mas.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from mas.providers.provider import Providers
 
 __all__ = ["Progress", "World"]
 
@@ -33,6 +35,6 @@ class World(NamedTuple):
     archives: Archives
     logs: Logs
     runtime: Runtime
-    providers: Providers
+    providers: Callable[[], Providers]
     now: Callable[[], str]
     new_id: Callable[[], SessionId]

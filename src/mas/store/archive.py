@@ -1,7 +1,6 @@
 """Archives: a stopped session as one compressed file, proven readable before the original may go."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
 from collections.abc import Iterator

@@ -4,8 +4,7 @@ Every verb that changes more than one place first writes an intent and keeps it 
 lock when the process dies: an intent without an owner is unfinished work for the next command.
 """
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,6 @@
 """Where everything of a workspace lies, and with which modes."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import os
 from typing import NamedTuple
 

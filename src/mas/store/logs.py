@@ -12,11 +12,11 @@ from mas.store.layout import Layout
 # Escape sequences (OSC and the like, CSI, two-byte) and the control characters no reader wants. No pattern
 # looks past the next escape, or output full of unfinished ones would take hours; none is left behind, or two
 # halves could join to one that the reader's terminal obeys.
-_ESCAPES = re.compile(
+_ESCAPES = (
     rb"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
     rb"|[\x00-\x08\x0b-\x1f\x7f]"
 )
-_C1 = re.compile("[\x80-\x9f]")
+_C1 = "[\x80-\x9f]"
 _TAIL_BLOCK = 1 << 16
 # A log need not have lines at all.
 _LONGEST_TAIL = 4 << 20
@@ -63,5 +63,5 @@ class Logs:
 
 def plain_text(data: bytes, lines: int) -> str:
     """The last `lines` lines of terminal output, readable."""
-    text = _C1.sub("", _ESCAPES.sub(b"", data).decode("utf-8", "replace"))
+    text = re.sub(_C1, "", re.sub(_ESCAPES, b"", data).decode("utf-8", "replace"))
     return "\n".join(text.rstrip("\n").split("\n")[-lines:] if lines else [])

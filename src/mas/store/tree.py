@@ -1,7 +1,6 @@
 """Directory trees: copy, measure, remove. Never follows a link, never leaves the tree it was given."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import errno
 import os
 import stat

@@ -1,7 +1,6 @@
 """The workspace: its templates, and the session directories made from them, moved and removed."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
 from collections.abc import Iterator
