@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import os
 import sys
+from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from mas import __version__
@@ -114,7 +116,12 @@ def main() -> NoReturn:
     """The `mas` command."""
     # A command is over before collecting what its imports left would pay.
     gc.set_threshold(100_000)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    # Nothing is open any more; taking the interpreter apart would cost most of an empty start.
+    os._exit(code)
 
 
 def run(argv: list[str]) -> int:
