@@ -22,7 +22,7 @@ from mas.settings import ServerMode, Settings
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AGENTS = os.path.join(REPOSITORY, "tests", "agents")
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 @contextmanager
