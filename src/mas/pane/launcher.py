@@ -37,7 +37,7 @@ def main(session_dir: str, agent: str) -> int:
     os.closerange(3, 16)
     argv, env, options = read_launch(launch_path(session_dir, agent))
     record = Record(session_dir, agent)
-    if options.get("gate") == "shut" and was_cut_short(session_dir):
+    if "opener" in options and was_cut_short(session_dir, options["opener"]):
         return _refuse(record, agent, "starting the session was cut short")
     try:
         _enter_unit(session_dir, agent, options.get("lazy"))

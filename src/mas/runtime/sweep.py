@@ -91,7 +91,7 @@ def wait_for_clients(tmux_session: str, patience: float) -> None:
 
     clients = [process for process in psutil.process_iter() if _is_client_for(process, tmux_session)]
     deadline = time.monotonic() + patience
-    while any(_is_client_for(process, tmux_session) for process in clients) and time.monotonic() < deadline:
+    while any(map(_still_client, clients)) and time.monotonic() < deadline:
         time.sleep(_LOOK_AGAIN)
 
 
@@ -105,9 +105,18 @@ def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
         changes = any(word.startswith(f"={tmux_session}") for word in words)
         if (not opens and not changes) or "attach-session" in words or "switch-client" in words:
             return False
-        # A server keeps the arguments of the client that started it.
-        return _lives(process) and "tmux" in process.name() and "server" not in process.name()
+        return "tmux" in process.name() and _still_client(process)
     except (psutil.Error, OSError):
+        return False
+
+
+def _still_client(process: psutil.Process) -> bool:
+    """Whether a client has not ended yet. A server keeps the arguments of the client it was, not the name."""
+    import psutil
+
+    try:
+        return _lives(process) and "server" not in process.name()
+    except psutil.NoSuchProcess:
         return False
 
 

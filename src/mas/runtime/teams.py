@@ -110,7 +110,7 @@ class TmuxTeams:
             if left.split() == ["on"]:
                 _wait_for_end(server, pid)
         except TmuxFailed:
-            if server.listening() and place.name in sessions_at(server):
+            if _has(server, place.name):
                 raise
         if server.private and not server.listening():
             # tmux leaves the socket of a server that has ended.
@@ -164,7 +164,7 @@ class TmuxTeams:
                 server.remind()
                 states = list(_states(server.run(listing)))
         except TmuxFailed:
-            if server.listening() and place.name in sessions_at(server):
+            if _has(server, place.name):
                 raise
             return []
         return states
@@ -221,6 +221,17 @@ class TmuxTeams:
             return server.listening() and LEGACY_TMUX in sessions_at(server)
         except NoTmux:
             return False
+
+
+def _has(server: Tmux, name: str) -> bool:
+    """Whether the server is there and has the tmux session."""
+    try:
+        return server.listening() and name in sessions_at(server)
+    except TmuxFailed:
+        # It ended between the two looks, or it cannot answer: look once more at which.
+        if server.listening():
+            raise
+        return False
 
 
 def _wait_for_end(server: Tmux, pid: int | None) -> None:

@@ -23,6 +23,8 @@ def finish(world: World) -> list[str]:
     problems = []
     for operation in world.intents.unfinished():
         intent = operation.intent
+        # What the killed process asked of tmux may still be on its way, and would come as a surprise later.
+        wait_for_clients(tmux_name(intent.session_id), _PATIENCE)
         try:
             _FINISH[intent.verb](world, intent, SessionId(intent.session_id))
             world.workspace.clear_doomed(intent.session_id)
@@ -37,7 +39,6 @@ def finish(world: World) -> list[str]:
 
 def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
     """A session whose maker died before it could tell anybody was never made."""
-    wait_for_clients(tmux_name(session_id), _PATIENCE)
     close_team(world, session_id, intent.socket)
     world.registry.retract(session_id, Gone.DELETED)
     world.workspace.discard(session_id)
@@ -56,7 +57,6 @@ def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
-    wait_for_clients(tmux_name(session_id), _PATIENCE)
     close_team(world, session_id, intent.socket)
     _finish_stop(world, intent, session_id)
 

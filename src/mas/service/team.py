@@ -63,7 +63,9 @@ def open_team(
     nofile = str(usual_descriptor_limit())
     waiting = _waiting_at(gate_path(paths.root))
     for agent in run.team.agents():
-        options = {"nofile": nofile, "gate": "shut" if waiting else "none"}
+        options = {"nofile": nofile}
+        if waiting:
+            options["opener"] = str(os.getpid())
         if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
             options["lazy"] = lazy
         program = programs[agent.id]

@@ -19,15 +19,16 @@ def gate_path(session_dir: str) -> str:
     return os.path.join(session_dir, ".mas", "launch", "gate")
 
 
-def was_cut_short(session_dir: str) -> bool:
-    """Whether whoever opened this team died before its session was whole."""
+def was_cut_short(session_dir: str, opener: str) -> bool:
+    """Whether the process that opened this team died before its session was whole: its intent is still there."""
     sessions, session_id = os.path.split(session_dir)
     try:
         with open(os.path.join(sessions, ".mas", "intents", session_id), "rb") as file:
             intent = file.read()
     except OSError:
         return False
-    return b'"verb": "start"' in intent or b'"verb": "restore"' in intent
+    opening = b'"verb": "start"' in intent or b'"verb": "restore"' in intent
+    return opening and f'"pid": {opener},'.encode() in intent
 
 
 def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[str, str]) -> None:

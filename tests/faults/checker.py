@@ -1,0 +1,242 @@
+"""Looks at a workspace from outside and says everything that is wrong with it.
+
+Shares nothing with the product: what the files must say is written here once more, from the specification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import psutil
+import zstandard
+
+from tests.site import Site
+
+UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+MARKER = "unit/00/marker.txt"
+_LINE = re.compile(r"([^:]+):(active|stopped|error|deleted|archived):\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_ENTRY = {"sessionId", "tmuxSession", "status", "createdAt", "lastActivity", "workingDir"}
+_MODES = {
+    "": 0o700, ".session": 0o600, "metadata.json": 0o600, "config.json": 0o600, ".session.lock": 0o600,
+    "unit": 0o755, "workflows": 0o755, "logs": 0o755,
+}  # fmt: skip
+_PRIVATE = {".mas": 0o700}
+
+
+class Pane(NamedTuple):
+    """A pane of a tmux session of ours."""
+
+    tmux_session: str
+    pid: int
+    dead: bool
+
+
+def tree_hash(*roots: str) -> str:
+    """A digest of names, modes and contents below `roots`."""
+    found = hashlib.sha256()
+    for root in roots:
+        for directory, names, files in os.walk(root):
+            names.sort()
+            for name in sorted([*names, *files]):
+                path = os.path.join(directory, name)
+                found.update(f"{path} {os.lstat(path).st_mode:o}\n".encode())
+                if name in files and not os.path.islink(path):
+                    with open(path, "rb") as file:
+                        found.update(file.read())
+    return found.hexdigest()
+
+
+class World:
+    """One look at everything: the files, the archives, the trash, tmux and the processes."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.sessions = site.path("sessions")
+        self.directories = {name for name in os.listdir(self.sessions) if UUID4.fullmatch(name)}
+        self.entries = self._index()
+        self.journal = self._journal()
+        self.archived = {name.partition(".")[0] for name in self._private("archive") if name.endswith(".tar.zst")}
+        self.trashed = {name.partition("@")[0]: name for name in self._private("trash")}
+        self.panes = _panes(site)
+
+    def problems(self) -> Iterator[str]:
+        """Everything that is wrong, in sentences."""
+        yield from self._registry_problems()
+        for session_id in sorted(self.directories & set(self.entries)):
+            yield from self._session_problems(session_id)
+        yield from self.litter()
+        yield from self._life_problems()
+
+    def marker(self, session_id: str) -> str | None:
+        """The content of a session's marker file, wherever the session is kept; None if nowhere."""
+        if session_id in self.archived:
+            path = os.path.join(self.sessions, ".mas", "archive", f"{session_id}.tar.zst")
+            with open(path, "rb") as file:
+                plain = zstandard.ZstdDecompressor().stream_reader(file).read()
+            with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+                member = tar.extractfile(MARKER)
+                return member.read().decode() if member else None
+        where = os.path.join(self.sessions, session_id)
+        if session_id in self.trashed:
+            where = os.path.join(self.sessions, ".mas", "trash", self.trashed[session_id])
+        try:
+            with open(os.path.join(where, MARKER), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def pane_of(self, session_id: str) -> int | None:
+        """The process in the (only) pane of a session."""
+        return next((pane.pid for pane in self.panes if pane.tmux_session == f"mas-{session_id[:8]}"), None)
+
+    def _private(self, name: str) -> list[str]:
+        return sorted(os.listdir(os.path.join(self.sessions, ".mas", name)))
+
+    def _index(self) -> dict[str, dict[str, Any]]:
+        with open(os.path.join(self.sessions, ".sessions.index"), encoding="utf-8") as file:
+            body = json.load(file)
+        assert body["version"] == "1.0"
+        assert body["lastUpdated"].endswith("Z")
+        found = {entry["sessionId"]: entry for entry in body["sessions"]}
+        assert len(found) == len(body["sessions"]), "a session is listed twice"
+        return found
+
+    def _journal(self) -> dict[str, str]:
+        """The last word on every session."""
+        with open(os.path.join(self.sessions, ".index"), encoding="utf-8") as file:
+            text = file.read()
+        assert not text or text.endswith("\n"), "the journal's last line is cut off"
+        lines = [_LINE.fullmatch(line) for line in text.splitlines()]
+        assert all(lines), f"a line of the journal is none: {text}"
+        return {match[1]: match[2] for match in lines if match}
+
+    def _registry_problems(self) -> Iterator[str]:
+        for session_id in self.directories ^ set(self.entries):
+            yield f"{session_id} is {'only' if session_id in self.entries else 'not'} in the index"
+        for session_id, entry in self.entries.items():
+            if missing := _ENTRY - set(entry):
+                yield f"{session_id} lacks {missing} in the index"
+            if self.journal.get(session_id) != entry["status"]:
+                yield f"{session_id} is {entry['status']}, its last word is {self.journal.get(session_id)}"
+        for session_id, word in self.journal.items():
+            if session_id not in self.entries:
+                wanted = "archived" if session_id in self.archived else "deleted"
+                if word != wanted and not (word == "archived" and session_id not in self.trashed):
+                    yield f"{session_id} is gone ({wanted}), its last word is {word}"
+        for session_id in self.archived | set(self.trashed):
+            places = [session_id in place for place in (self.directories, self.archived, self.trashed)]
+            if sum(places) != 1:
+                yield f"{session_id} is in several places: directory, archive, trash = {places}"
+        for name, mode in ((".sessions.index", 0o600), (".index", 0o600), ("", 0o755), (".mas", 0o700)):
+            yield from _wrong_mode(os.path.join(self.sessions, name), mode)
+
+    def _session_problems(self, session_id: str) -> Iterator[str]:
+        where = os.path.join(self.sessions, session_id)
+        for name, mode in _MODES.items():
+            yield from _wrong_mode(os.path.join(where, name), mode)
+        with open(os.path.join(where, "config.json"), encoding="utf-8") as file:
+            json.load(file)
+        with open(os.path.join(where, "metadata.json"), encoding="utf-8") as file:
+            metadata = json.load(file)
+        with open(os.path.join(where, ".session"), encoding="utf-8") as file:
+            record = dict(line.rstrip("\n").split("=", 1) for line in file)
+        status = self.entries[session_id]["status"]
+        if {metadata["status"], record["STATUS"], status} != {status}:
+            yield f"{session_id} is {status}, metadata.json {metadata['status']}, .session {record['STATUS']}"
+        if (metadata["sessionId"], record["SESSION_ID"]) != (session_id, session_id):
+            yield f"{session_id} has the files of another session"
+        if record["TMUX_SOCKET"] != (metadata["tmuxSocket"] or ""):
+            yield f"{session_id} names two tmux servers"
+        for name in os.listdir(where):
+            if name not in _MODES and name not in _PRIVATE and ".corrupt-" not in name:
+                yield f"{session_id} holds {name}"
+
+    def litter(self) -> Iterator[str]:
+        """What work cut short left lying about."""
+        for name in ("intents", "doomed"):
+            if left := self._private(name):
+                yield f".mas/{name} holds {left}"
+        notes = {name.partition(".")[0] for name in self._private("archive") if name.endswith(".json")}
+        if notes != self.archived:
+            yield f"archives without a note, or the other way round: {notes ^ self.archived}"
+        for directory, names, files in os.walk(self.sessions):
+            for name in [*names, *files]:
+                if name.endswith(".tmp") or ".deep-" in name:
+                    yield f"{os.path.join(directory, name)} was left"
+        known = {".mas", ".sessions.index", ".index"} | self.directories
+        for name in set(os.listdir(self.sessions)) - known:
+            if ".corrupt-" not in name:
+                yield f"sessions/{name} does not belong there"
+
+    def _life_problems(self) -> Iterator[str]:
+        active = {session_id for session_id, entry in self.entries.items() if entry["status"] == "active"}
+        wanted = {f"mas-{session_id[:8]}" for session_id in active}
+        there = {pane.tmux_session for pane in self.panes}
+        for path in self.site.sockets():
+            if path.endswith(".sock") and not self.site.tmux("display-message", "-p", "#{pid}", socket=path):
+                yield f"{path} belongs to no server"
+        if wanted != there:
+            yield f"active without tmux session: {wanted - there}; tmux session without active: {there - wanted}"
+        for pane in self.panes:
+            if pane.dead:
+                yield f"the agent of {pane.tmux_session} is dead"
+        for process, session_id in processes_of_sessions(self.sessions):
+            if session_id not in active:
+                yield f"{process.pid} is a process of {session_id}, which is not active"
+
+
+def processes_of_sessions(sessions: str) -> Iterator[tuple[psutil.Process, str]]:
+    """Every living process that belongs to a session, by its environment or its arguments."""
+    below = f"{sessions}/"
+    for process in psutil.process_iter():
+        try:
+            words = [process.environ().get("MAS_SESSION_DIR", ""), *process.cmdline()]
+            word = next((word for word in words if word.startswith(below)), below)
+            session_id = word[len(below) :][:36]
+            if not UUID4.fullmatch(session_id) or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            # A server keeps the arguments of the client that started it.
+            if process.name() != "tmux: server":
+                yield process, session_id
+        except (psutil.Error, OSError):
+            continue
+
+
+def check_world(site: Site, kept: Mapping[str, str] = {}) -> World:
+    """Fail with everything that is wrong. `kept` are markers of sessions that must still be somewhere."""
+    world = World(site)
+    problems = list(world.problems())
+    for session_id, text in kept.items():
+        if (found := world.marker(session_id)) != text:
+            problems.append(f"the work of {session_id} is lost: {found!r}")
+    assert not problems, "\n".join(problems)
+    return world
+
+
+def _panes(site: Site) -> list[Pane]:
+    found = []
+    for socket in site.sockets():
+        shape = "#{session_name} #{pane_pid} #{pane_dead}"
+        for line in site.tmux("list-panes", "-a", "-F", shape, socket=socket).splitlines():
+            name, pid, dead = line.rsplit(" ", 2)
+            if name.startswith("mas-"):
+                found.append(Pane(name, int(pid), dead == "1"))
+    return found
+
+
+def _wrong_mode(path: str, mode: int) -> Iterator[str]:
+    try:
+        found = stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        yield f"{path} is missing"
+        return
+    if found != mode:
+        yield f"{path} has mode {found:o} instead of {mode:o}"

@@ -1,0 +1,121 @@
+"""A full disk: a real one, small enough to fill, and a real limit on the size of files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.faults.checker import MARKER, check_world
+from tests.site import Site
+
+_BLOCK = 300 * 1024
+
+
+@pytest.fixture
+def small(bare: Site) -> Iterator[Site]:
+    """A workspace on a file system of two megabytes."""
+    mounted = os.path.join(bare.directory, "small")
+    os.mkdir(mounted)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", mounted], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    with ExitStack() as undo:
+        undo.callback(subprocess.run, ["umount", "--lazy", mounted], check=True)
+        undo.callback(bare.close)
+        bare.root = bare.env["MAS_WORKSPACE_ROOT"] = os.path.join(mounted, "ws")
+        bare.mas("init", bare.root, "--provider", "shell")
+        with open(bare.path("unit", "00", "large.bin"), "wb") as file:
+            file.write(os.urandom(_BLOCK))
+        yield bare
+
+
+def _mark(site: Site, session_id: str) -> dict[str, str]:
+    with open(site.session(session_id, MARKER), "w", encoding="utf-8") as file:
+        file.write("work\n")
+    return {session_id: "work\n"}
+
+
+def _fill(path: str) -> None:
+    """Take all the room there is, to the last block."""
+    with open(path, "wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+
+
+def _until_full(site: Site, *args: str) -> list[str]:
+    """Repeat a command until the disk is full; what it printed before that."""
+    printed: list[str] = []
+    while (done := site.mas(*args, code=None)).returncode == 0:
+        printed.append(done.stdout.strip())
+        assert len(printed) < 50, "the disk is never full"
+    assert done.returncode == 6, done.stderr
+    assert "No room left on the disk" in done.stderr
+    return printed
+
+
+def test_a_start_on_a_full_disk_says_so_and_works_again_once_there_is_room(small: Site) -> None:
+    sessions = _until_full(small, "start", "--team", "solo")
+    kept: dict[str, str] = {}
+    for session_id in sessions:
+        kept |= _mark(small, session_id)
+    check_world(small, kept)
+    assert small.statuses() == dict.fromkeys(sessions, "active")
+    small.mas("stop", "--all")
+    small.mas("delete", sessions[0], "--yes")
+    small.mas("prune", "--keep", "0", "--status", "deleted", "--yes")
+    del kept[sessions[0]]
+    small.start()
+    check_world(small, kept)
+
+
+def test_a_clone_or_an_archive_without_room_leaves_the_session_as_it_was(small: Site) -> None:
+    session_id = small.start("--team", "solo")
+    small.mas("stop", session_id)
+    kept = _mark(small, session_id)
+    clones = _until_full(small, "clone", session_id)
+    check_world(small, kept)
+    done = small.mas("archive", session_id, code=6)
+    assert "No room left on the disk" in done.stderr
+    check_world(small, kept)
+    assert small.statuses()[session_id] == "stopped"
+    small.mas("delete", *clones, "--yes")
+    small.mas("prune", "--keep", "0", "--status", "deleted", "--yes")
+    small.mas("archive", session_id)
+    check_world(small, kept)
+
+
+def test_with_no_byte_left_sessions_are_listed_and_nothing_is_begun(small: Site) -> None:
+    session_id = small.start("--team", "solo")
+    kept = _mark(small, session_id)
+    filler = small.path("filler")
+    _fill(filler)
+    assert small.statuses() == {session_id: "active"}
+    for verb in ("stop", "delete", "start", "clone"):
+        words = {"delete": [session_id, "--yes"], "start": ["--team", "solo"]}.get(verb, [session_id])
+        done = small.mas(verb, *words, code=6)
+        assert "No room left on the disk" in done.stderr
+    check_world(small, kept)
+    os.unlink(filler)
+    small.mas("stop", session_id)
+    check_world(small, kept)
+
+
+def test_a_template_larger_than_a_file_may_be_is_told_as_a_full_disk(site: Site) -> None:
+    with open(site.path("unit", "00", "large.bin"), "wb") as file:
+        file.write(os.urandom(_BLOCK))
+    # 64 blocks of 512 or 1024 bytes, whichever this shell counts in: less than the template either way.
+    limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", sys.executable, "-m", "mas", "start", "--team", "solo"]
+    done = site.run(limited)
+    assert done.returncode == 6, done.stderr
+    assert "No room left on the disk" in done.stderr
+    site.mas("list")
+    assert check_world(site).directories == set()
+    kept = _mark(site, site.start())
+    check_world(site, kept)

@@ -1,0 +1,114 @@
+"""Together: one process is held at every step of its work while another sets about the same session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mas.model.ids import SessionId
+from mas.service.prune import Policy
+from tests.faults.driver import Blocked, Cut, Driver, Ended, Fault, Reached
+from tests.faults.field import RUN, Field, bring
+
+pytestmark = pytest.mark.timeout(300)
+# Who is held, who comes along, and what the session is before.
+PAIRS = [
+    ("stop", "delete", "active"),
+    ("delete", "stop", "active"),
+    ("archive", "delete", "stopped"),
+    ("delete", "archive", "stopped"),
+    ("restore", "restore", "stopped"),
+    ("restore", "delete", "stopped"),
+    ("delete", "restore", "stopped"),
+    ("clone", "delete", "stopped"),
+    ("undelete", "undelete", "deleted"),
+    ("unarchive", "unarchive", "archived"),
+    ("start", "list", "stopped"),
+    ("archive", "list", "stopped"),
+    ("delete", "list", "stopped"),
+]
+REFUSALS = {"Conflict", "NotFound"}
+EVERYTHING_DELETED = Policy(keep=0, statuses=("deleted",))
+
+
+def arguments(verb: str, session_id: SessionId) -> tuple[Any, ...]:
+    return {"start": (RUN,), "list": (), "clone": (session_id, None, False)}.get(verb, (session_id,))
+
+
+def meet(held: Driver, other: Driver, verb: str, *args: Any, ids: tuple[str, ...] = ()) -> tuple[Ended, Ended]:
+    """Run a verb while another process is held at a step; then let that go on. How the two ended."""
+    other.begin(verb, *args, ids=ids)
+    news = other.next()
+    held.resume()
+    first = held.next(waiting_is_news=False)
+    # Whoever had to wait for the other one's lock goes on by itself.
+    second = other.next(waiting_is_news=False) if isinstance(news, Blocked) else news
+    assert isinstance(first, Ended)
+    assert isinstance(second, Ended)
+    return first, second
+
+
+def was_done_or_refused(ended: Ended) -> None:
+    assert ended.error is None or REFUSALS & set(ended.kinds), ended.trace
+
+
+@pytest.mark.parametrize(("first", "second", "status"), PAIRS)
+def test_two_processes_on_one_session_each_succeed_or_are_told_why_not(
+    field: Field, driver: Driver, other: Driver, first: str, second: str, status: str
+) -> None:
+    session_id = field.stopped()
+    for step in range(1, 1000):
+        bring(field, status, session_id)
+        driver.begin(first, *arguments(first, session_id), fault=Fault(Cut.PAUSE, step))
+        reached = driver.next(waiting_is_news=False)
+        if isinstance(reached, Ended):
+            assert reached.error is None
+            assert step > 1
+            break
+        assert isinstance(reached, Reached)
+        try:
+            ends = meet(driver, other, second, *arguments(second, session_id))
+            for ended in ends:
+                was_done_or_refused(ended)
+            world = field.settled()
+            if first == "clone" and ends[0].error is None:
+                assert world.marker(ends[0].answer.session_id) == field.kept[session_id], "an empty clone"
+        except AssertionError as error:
+            raise AssertionError(f"step {step} ({reached.what}): {error}") from error
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("0a0a0a0a-0000-4000-8000-000000000001", "0a0a0a0a-0000-4000-8000-000000000001"),
+        ("0a0a0a0a-0000-4000-8000-000000000001", "0a0a0a0a-0000-4000-8000-000000000002"),
+    ],
+    ids=["the same id", "the same first eight characters"],
+)
+def test_two_starts_that_draw_alike_get_a_session_each_or_are_told_why_not(
+    field: Field, driver: Driver, other: Driver, one: str, two: str
+) -> None:
+    for info in field.mas.list("deleted").sessions:
+        del field.kept[info.session_id]
+    for step in range(1, 1000):
+        spare = [f"{step:04x}{number:04x}-0000-4000-8000-000000000000" for number in range(2)]
+        driver.begin("start", RUN, fault=Fault(Cut.PAUSE, step), ids=(one, spare[0]))
+        reached = driver.next(waiting_is_news=False)
+        if isinstance(reached, Ended):
+            break
+        assert isinstance(reached, Reached)
+        try:
+            ends = meet(driver, other, "start", RUN, ids=(two, spare[1]))
+            for ended in ends:
+                was_done_or_refused(ended)
+            world = field.settled()
+            made = {ended.answer.session_id for ended in ends if ended.error is None}
+            assert made <= world.directories
+            assert made, "nobody got a session"
+        except AssertionError as error:
+            raise AssertionError(f"step {step} ({reached.what}): {error}") from error
+        for session_id in made:
+            field.mas.delete(session_id)
+        # The next round draws the same ids, which must be free again.
+        field.mas.prune(EVERYTHING_DELETED, dry_run=False)
