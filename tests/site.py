@@ -137,10 +137,7 @@ class Site:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            return (
-                process.environ().get("TMUX_TMPDIR") == self.directory
-                and process.status() != psutil.STATUS_ZOMBIE
-            )
+            return process.environ().get("TMUX_TMPDIR") == self.directory and process.status() != psutil.STATUS_ZOMBIE
         except (psutil.Error, OSError):
             return False
 
