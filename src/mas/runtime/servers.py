@@ -48,7 +48,8 @@ class Servers:
         return Tmux(socket, self.is_private(socket), self._settings.environ)
 
     def is_private(self, socket: str) -> bool:
-        return socket != self._settings.user_socket
+        """Whether a server is one of ours: by where it is, whichever server the user is in at the moment."""
+        return os.path.dirname(socket) in (self._sockets, self._settings.private_sockets)
 
     def user(self) -> Tmux:
         return self.at(self._settings.user_socket)

@@ -25,6 +25,9 @@ def finish(world: World) -> list[str]:
         intent = operation.intent
         # What the killed process asked of tmux may still be on its way, and would come as a surprise later.
         wait_for_clients(tmux_name(intent.session_id), _PATIENCE)
+        if intent.verb not in _FINISH:
+            problems.append(f"Another version of MAS left a {intent.verb} of {intent.session_id} unfinished")
+            continue
         try:
             _FINISH[intent.verb](world, intent, SessionId(intent.session_id))
             world.workspace.clear_doomed(intent.session_id)
