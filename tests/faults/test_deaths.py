@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -20,11 +21,13 @@ DETACHING = RUN._replace(command="sh -c 'setsid sleep 1000 & exec sleep 1000'")
 
 
 @pytest.fixture
-def session(field: Field) -> SessionId:
+def session(field: Field) -> Iterator[SessionId]:
     """A session of an agent with a detached process."""
     session_id = SessionId(field.mas.start(DETACHING).session_id)
     until(lambda: _sleepers(field.site, session_id) == 2, "the agent and its detached process")
-    return session_id
+    yield session_id
+    # The end of tmux alone ends detached processes only once their launcher is ready for it.
+    field.mas.stop(session_id)
 
 
 def _processes(site: Site, session_id: str) -> list[psutil.Process]:

@@ -102,8 +102,11 @@ def test_with_no_byte_left_sessions_are_listed_and_nothing_is_begun(small: Site)
         done = small.mas(verb, *words, code=6)
         assert "No room left on the disk" in done.stderr
     check_world(small, kept)
+    small.tmux("kill-server")
+    done = small.mas("list")
+    assert "No room left on the disk" in done.stderr
     os.unlink(filler)
-    small.mas("stop", session_id)
+    assert small.statuses() == {session_id: "stopped"}
     check_world(small, kept)
 
 

@@ -20,6 +20,15 @@ from mas.pane.record import Record
 from mas.store.launch import launch_path, read_launch, was_cut_short
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_USUAL_SIGNALS = (
+    *_STOP_SIGNALS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGCHLD,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
 _DROPPED = ("TMUX", "TMUX_PANE", "MAS_DATA_DIR", "MAS_SESSION_MODE")
 _BLOCK = 1 << 16
 # How much may wait for a reader before its writer is left waiting too.
@@ -80,8 +89,8 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
             for fd in (0, 1, 2):
                 os.dup2(slave, fd)
             _limit_files(options.get("nofile"))
-            # Python ignores these two for itself, and what is ignored stays so in the program.
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            # What Python, or whoever started tmux (`nohup`, a script's `&`), ignores would stay ignored in the program.
+            for number in _USUAL_SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
         except OSError as error:

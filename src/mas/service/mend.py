@@ -9,7 +9,7 @@ from mas.service.restore import restored
 from mas.service.stop import set_status
 from mas.service.team import close_team, place_of
 from mas.service.world import World
-from mas.store.atomic import set_aside
+from mas.store.atomic import disk_errors, set_aside
 from mas.store.registry import IndexEntry, entry_of
 
 
@@ -19,11 +19,18 @@ def mend(world: World, damaged: list[IndexEntry], lost: list[SessionId]) -> tupl
     warnings = []
     for entry in damaged:
         warnings.append(f"Session {entry.session_id} is damaged: mas repair")
-        if entry.status is not Status.ERROR:
-            changed[entry.session_id] = _mark_damaged(world, entry)
+        if entry.status is Status.ERROR:
+            continue
+        try:
+            with disk_errors():
+                changed[entry.session_id] = _mark_damaged(world, entry)
+        except MasError as error:
+            warnings.append(f"{entry.session_id}: {error.message}")
     for session_id in lost:
         try:
-            changed[session_id] = entry_of(_end_lost(world, session_id))
+            # A listing must be had on a full disk too.
+            with disk_errors():
+                changed[session_id] = entry_of(_end_lost(world, session_id))
         except Busy:
             continue
         except MasError as error:
