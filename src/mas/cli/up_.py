@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from mas.bootstrap import init, open_mas
 from mas.cli.command import Arguments
-from mas.cli.render import Render
+from mas.cli.render import Render, short_path
 from mas.cli.start_ import tell_started
 from mas.model.errors import NoWorkspace
 from mas.model.ids import SessionId
@@ -29,6 +30,8 @@ def run(args: Arguments, out: Render) -> int:
         out.talk(f"Made workspace {made.name} in {made.workspace}")
     mas = open_mas(made.workspace)
     running = mas.list(status="active").sessions
+    if os.path.realpath(_here()) != made.workspace:
+        out.talk(f"first: cd {short_path(made.workspace)}")
     if running:
         out.talk(f"{running[0].tmux_session} is already running: mas attach {running[0].session_id[:8]}")
         session = mas.show(SessionId(running[0].session_id))
