@@ -13,8 +13,8 @@ from mas.runtime.sweep import MARK
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets
 from mas.settings import LEGACY_TMUX
 
-# More than one word, so that tmux runs it without the user's shell.
-_PLACEHOLDER = ("sleep", "60")
+# Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
+_PLACEHOLDER = ("cat", "-")
 _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
