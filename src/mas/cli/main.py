@@ -120,7 +120,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    # Nothing is open any more; taking the interpreter apart would cost most of an empty start.
+    # Nothing is open any more; taking the interpreter apart would cost about an empty start.
     os._exit(code)
 
 
