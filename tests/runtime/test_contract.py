@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import Any
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime import tmux
 from mas.runtime.runtime import Place
+from mas.runtime.tmux import Command, Tmux
 from mas.settings import ServerMode
 from tests.runtime.ground import DEFAULT_TEAM, NAME, SLEEPER, Ground, seen, started_by, teams_seen
 from tests.site import AGENTS, Site, until
@@ -67,6 +69,36 @@ def test_closing_ends_the_programs_and_closing_twice_is_fine(ground: Ground) -> 
     assert ground.runtime.panes(place) == []
     until(lambda: not started_by(ground.site, "sleep"), f"the end of {pids}")
     ground.runtime.close(place)
+
+
+def test_many_teams_are_read_by_one_look_at_each_server(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    teams = [ground.open(ground.plan(PAIR, name=f"mas-0000000{number}")) for number in range(3)]
+    places = [place for place, _ in teams]
+    # A stranger's session, named and marked to be taken for one of ours.
+    ground.site.tmux("new-session", "-d", "-s", "mas-00000001 x", *SLEEPER, socket=places[1].socket)
+    ground.site.tmux("set-option", "-p", "-t", "=mas-00000001 x:", "@mas_agent", "99 99 1", socket=places[1].socket)
+    calls: list[tuple[str, str]] = []
+    run = Tmux.run
+
+    def counted(self: Tmux, *commands: Command, **options: Any) -> str:
+        calls.append((self.socket, commands[0][0]))
+        return run(self, *commands, **options)
+
+    monkeypatch.setattr(Tmux, "run", counted)
+    gone = Place(places[0].socket, "mas-0000000f")
+    found = ground.runtime.panes_of([*places, gone])
+    assert sorted(calls) == sorted({(place.socket, "list-panes") for place in places})
+    assert found.pop(gone) == []
+    assert {place: {pane.agent: pane.pane for pane in panes or ()} for place, panes in found.items()} == dict(teams)
+
+
+def test_a_server_that_cannot_be_looked_at_hides_only_its_own_teams(ground: Ground) -> None:
+    place, panes = ground.open(ground.plan(PAIR))
+    # A socket's address has its limit: beyond it nobody can tell whether a server is there.
+    unreachable = Place(f"/tmp/{'x' * 200}", NAME)
+    found = ground.runtime.panes_of([unreachable, place])
+    assert found[unreachable] is None
+    assert [pane.pane for pane in found[place] or ()] == list(panes.values())
 
 
 def test_closing_one_team_leaves_the_others(ground: Ground) -> None:

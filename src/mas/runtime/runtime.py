@@ -73,6 +73,10 @@ class Runtime(Protocol):
         """The panes of one team; none if it is not there."""
         ...
 
+    def panes_of(self, places: Iterable[Place]) -> dict[Place, list[PaneState] | None]:
+        """The panes of many teams, by one look at each server; None where it could not be looked at."""
+        ...
+
     def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
         """Type `text` into a pane, byte for byte, then press Enter; `AgentExited` if it is dead or not the team's."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
@@ -19,7 +19,8 @@ _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
 _SPLITS_BETWEEN_LAYOUTS = 3
-_STATE = "#{session_name} #{pane_id} #{?@mas_agent,#{@mas_agent},-} #{pane_pid} #{pane_dead} #{pane_dead_status}"
+# A tmux session's name may hold spaces, but no colon.
+_STATE = "#{session_name}:#{pane_id} #{?@mas_agent,#{@mas_agent},-} #{pane_pid} #{pane_dead} #{pane_dead_status}"
 # Hooks of the user's configuration that would run while a team is opened or spoken to: they may do anything,
 # such as put a shell where an agent should be.
 _SESSION_HOOKS = (
@@ -73,7 +74,7 @@ class TmuxTeams:
     def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
         server = self._servers.at(socket)
         with self._servers.opening(server, team.size):
-            states = list(_states(self._opened(server, team)))
+            states = _states(self._opened(server, team), {team.name}).get(team.name, [])
             strays = [state.pane for state in states if not state.agent]
             if strays:
                 server.run(*(["kill-pane", "-t", pane] for pane in strays))
@@ -120,12 +121,9 @@ class TmuxTeams:
                 return
 
     def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
-        by_socket: dict[str, list[Place]] = {}
-        for place in places:
-            by_socket.setdefault(place.socket, []).append(place)
         found: dict[Place, bool | None] = {}
         heard = listening_sockets()
-        for socket, there in by_socket.items():
+        for socket, there in _by_socket(places).items():
             if socket in heard and self._is_for_one(socket, there) and os.path.exists(socket):
                 found[there[0]] = True
             else:
@@ -153,21 +151,36 @@ class TmuxTeams:
         return {place: place.name in sessions for place in places}
 
     def panes(self, place: Place) -> list[PaneState]:
-        server = self._servers.at(place.socket)
-        if not server.listening():
-            return []
-        listing = ["list-panes", "-s", "-t", f"={place.name}:", "-F", _STATE]
+        return self._panes_at(place.socket, [place])[place]
+
+    def panes_of(self, places: Iterable[Place]) -> dict[Place, list[PaneState] | None]:
+        found: dict[Place, list[PaneState] | None] = {}
+        for socket, there in _by_socket(places).items():
+            try:
+                found.update(self._panes_at(socket, there))
+            except NoTmux:
+                found.update(dict.fromkeys(there))
+        return found
+
+    def _panes_at(self, socket: str, places: list[Place]) -> dict[Place, list[PaneState]]:
+        """The panes of these teams, by one look at their server."""
+        server = self._servers.at(socket)
+        names = {place.name for place in places}
+        which = ["-a"] if len(names) > 1 else ["-s", "-t", f"={places[0].name}:"]
+        listing = ["list-panes", *which, "-F", _STATE]
+        states: dict[str, list[PaneState]] = {}
         try:
-            states = list(_states(server.run(listing)))
-            if any(state.dead and state.exit_status is None for state in states):
+            if server.listening():
+                states = _states(server.run(listing), names)
+            if any(pane.dead and pane.exit_status is None for panes in states.values() for pane in panes):
                 # Now and then a server misses that a child ended; reminded of it, it collects the status.
                 server.remind()
-                states = list(_states(server.run(listing)))
+                states = _states(server.run(listing), names)
         except TmuxFailed:
-            if _has(server, place.name):
+            if any(_has(server, name) for name in names):
                 raise
-            return []
-        return states
+            states = {}
+        return {place: states.get(place.name, []) for place in places}
 
     def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
         server = self._servers.at(place.socket)
@@ -315,8 +328,21 @@ def _window_size(panes: int) -> tuple[int, int]:
     return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 2) - 1
 
 
-def _states(printed: str) -> Iterator[PaneState]:
+def _states(printed: str, names: Container[str]) -> dict[str, list[PaneState]]:
+    """The panes of each tmux session that was asked for; of others' nothing is read."""
+    found: dict[str, list[PaneState]] = {}
     for line in printed.splitlines():
-        _, pane, agent, pid, dead, *status = line.split(" ")
-        exit_status = int(status[0]) if status and status[0] else None
-        yield PaneState(pane, None if agent == "-" else agent, int(pid), dead == "1", exit_status)
+        name, _, fields = line.partition(":")
+        if name in names:
+            pane, agent, pid, dead, status = fields.split(" ")
+            known = None if agent == "-" else agent
+            state = PaneState(pane, known, int(pid), dead == "1", int(status) if status else None)
+            found.setdefault(name, []).append(state)
+    return found
+
+
+def _by_socket(places: Iterable[Place]) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for place in places:
+        found.setdefault(place.socket, []).append(place)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mas.model.errors import NoTmux
 from mas.model.ids import SessionId, tmux_name
 from mas.model.reports import SessionStats, Stats
 from mas.model.session import Status
@@ -17,7 +16,9 @@ from mas.store.tree import usage
 def stats(world: World, only: SessionId | None = None) -> Stats:
     """What the workspace, or one session, takes of the machine."""
     entries = reconcile(world)[0]
-    sessions = tuple(_one(world, entry) for entry in entries if only in (None, entry.session_id))
+    wanted = [entry for entry in entries if only in (None, entry.session_id)]
+    live = _live(world, wanted)
+    sessions = tuple(_one(world, entry, live.get(entry.session_id, [])) for entry in wanted)
     count = {status: sum(1 for entry in entries if entry.status is status) for status in Status}
     return Stats(
         active=count[Status.ACTIVE],
@@ -31,14 +32,20 @@ def stats(world: World, only: SessionId | None = None) -> Stats:
     )
 
 
-def _one(world: World, entry: IndexEntry) -> SessionStats:
-    panes = []
-    if entry.status is Status.ACTIVE and entry.socket:
-        try:
-            panes = world.runtime.panes(Place(entry.socket, tmux_name(entry.session_id)))
-        except NoTmux:
-            panes = []
-    live = [pane.pid for pane in panes if pane.agent and not pane.dead]
+def _live(world: World, entries: list[IndexEntry]) -> dict[str, list[int]]:
+    """The living launchers of each session; those on a server that cannot be looked at are not counted."""
+    places = {
+        Place(entry.socket, tmux_name(entry.session_id)): entry.session_id
+        for entry in entries
+        if entry.status is Status.ACTIVE and entry.socket
+    }
+    return {
+        places[place]: [pane.pid for pane in panes or () if pane.agent and not pane.dead]
+        for place, panes in world.runtime.panes_of(places).items()
+    }
+
+
+def _one(world: World, entry: IndexEntry, live: list[int]) -> SessionStats:
     return SessionStats(
         session_id=entry.session_id,
         name=entry.name,
