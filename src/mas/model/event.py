@@ -1,0 +1,47 @@
+"""Events: what happened in a workspace, told to whoever listens."""
+
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+from typing import Any, NamedTuple
+
+# A session changed its status, an agent its state; a message went its way; something was found wrong.
+KINDS = ("session", "agent", "message", "warning")
+
+
+class Event(NamedTuple):
+    """One thing that happened. `id` says where to go on from; `details` are named as on the wire."""
+
+    id: str
+    at: str
+    event: str
+    session_id: str | None
+    agent: str | None
+    details: dict[str, Any]
+
+
+class EventPage(NamedTuple):
+    """Events in their order, and the id to go on from.
+
+    `gap` says that some before these are gone: they were too old, or nothing is known of where to go on from.
+    """
+
+    events: tuple[Event, ...]
+    last: str
+    gap: bool
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """An event as JSON would have it, its details beside the rest."""
+    known = {"id": event.id, "at": event.at, "event": event.event}
+    if event.session_id is not None:
+        known["sessionId"] = event.session_id
+    if event.agent is not None:
+        known["agent"] = event.agent
+    # Its own come first, and no detail can pass for one of them.
+    return known | event.details | known
+
+
+def parse_event(fields: dict[str, Any]) -> Event:
+    """The event that `event_fields` wrote; `KeyError` if it cannot have been one."""
+    known = ("id", "at", "event", "sessionId", "agent")
+    details = {name: value for name, value in fields.items() if name not in known}
+    return Event(fields["id"], fields["at"], fields["event"], fields.get("sessionId"), fields.get("agent"), details)
