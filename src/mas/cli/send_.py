@@ -23,7 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="sender",
         metavar="AGENT",
-        help="who sends it, for the session's log (default: the agent you are, else a person)",
+        help="who sends it (default: the agent you are, else a person)",
+    )
+    parser.add_argument(
+        "--id", dest="message_id", metavar="MESSAGE-ID", help="its id; sent again with the same one, nothing is typed"
     )
     parser.add_argument("target", metavar="TARGET", help="an agent (two digits), a unit, managers or all")
     parser.add_argument(
@@ -35,8 +38,8 @@ def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id = session_of(mas, args.session)
     text = _standard_input(out) if args.message == "-" else args.message
-    sent = mas.send(session_id, args.target, text, args.sender or inside().agent)
-    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents)}")
+    sent = mas.send(session_id, args.target, text, args.sender or inside().agent, args.message_id)
+    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents)} ({sent.id})")
     if out.as_json:
         out.result(sent, lambda: None)
     return 0

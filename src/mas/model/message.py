@@ -1,11 +1,87 @@
-"""Text for an agent: what may be typed into a pane."""
+"""Messages: text for agents, who was to get it, and how far it came."""
 
-from __future__ import annotations
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+import re
+from enum import StrEnum
+from typing import NamedTuple
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, Conflict
+from mas.model.ids import shown
 
 LARGEST = 1 << 20
 _ALLOWED_CONTROLS = {"\n", "\t"}
+_ID = re.compile(r"m-[0-9a-f]{16}")
+
+
+class DeliveryState(StrEnum):
+    """How far a message came with one agent."""
+
+    QUEUED = "queued"
+    TYPED = "typed"
+    ACKNOWLEDGED = "acknowledged"
+    UNDELIVERED = "undelivered"
+
+
+class Box(StrEnum):
+    """Which messages of an agent are meant."""
+
+    ALL = "all"
+    INBOX = "inbox"
+    SENT = "sent"
+
+
+_NEXT: dict[DeliveryState, set[DeliveryState]] = {
+    DeliveryState.QUEUED: {DeliveryState.TYPED, DeliveryState.UNDELIVERED},
+    DeliveryState.TYPED: {DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED},
+    DeliveryState.ACKNOWLEDGED: set(),
+    # Of some it could only be said that they may have arrived; an agent that answers to one has it.
+    DeliveryState.UNDELIVERED: {DeliveryState.ACKNOWLEDGED},
+}
+
+
+class Delivery(NamedTuple):
+    """A message on its way to one agent. `at` is when it came to this state."""
+
+    agent: str
+    state: DeliveryState
+    at: str
+    reason: str | None = None
+
+    def to(self, state: DeliveryState, at: str, reason: str | None = None) -> "Delivery":
+        """The same delivery in `state`, or `Conflict` if that step is not allowed."""
+        if state not in _NEXT[self.state]:
+            raise Conflict(f"A message to agent {self.agent} is {self.state} and cannot become {state}", "mas inbox")
+        return self._replace(state=state, at=at, reason=reason)
+
+
+class Message(NamedTuple):
+    """A message of a session. A `sender` of None is a person."""
+
+    id: str
+    sender: str | None
+    target: str
+    message: str
+    created_at: str
+    deliveries: tuple[Delivery, ...]
+
+    def says_the_same(self, other: "Message") -> bool:
+        """Whether both are the same words from and to the same, whenever they were sent and however far they came."""
+        return (self.sender, self.target, self.message) == (other.sender, other.target, other.message)
+
+
+class MessageList(NamedTuple):
+    """A page of messages, newest last, of `total` in all."""
+
+    messages: tuple[Message, ...]
+    total: int
+    warnings: tuple[str, ...] = ()
+
+
+def parse_message_id(text: str) -> str:
+    """`text` if it can be a message's id: `m-` and 16 hexadecimal digits."""
+    if not _ID.fullmatch(text):
+        raise BadInput(f"Not a message id: {shown(text)} (m- and 16 of 0-9 a-f)", "mas inbox")
+    return text
 
 
 def parse_message(text: str) -> str:

@@ -1,54 +1,14 @@
-"""Send, output, attach: what passes between people and an agent's terminal."""
+"""Output, logs, attach: what people see of an agent's terminal."""
 
 from __future__ import annotations
 
-from mas.model.errors import AgentExited, Conflict, NoAgent
+from mas.model.errors import Conflict, NoAgent
 from mas.model.ids import SessionId
-from mas.model.message import parse_message
-from mas.model.reports import AgentOutput, Sent
+from mas.model.reports import AgentOutput
 from mas.model.session import Session, Status
-from mas.model.team import Agent
 from mas.runtime.runtime import PaneState, Place
 from mas.service.team import place_of
 from mas.service.world import World
-
-
-def send(world: World, session_id: SessionId, target: str, message: str, sender: str | None) -> Sent:
-    """Type a message to every agent that `target` means; nobody gets it if one of them has ended."""
-    text = parse_message(message)
-    session = world.records.load(session_id)
-    run = world.records.load_run(session_id)
-    agents = run.team.targets(target)
-    place, panes = _panes_of(world, session, agents)
-    for agent in agents:
-        delay = world.providers().submit_delay(agent.provider or "", agent.command)
-        try:
-            world.runtime.paste(place, panes[agent.id], text, delay)
-        except AgentExited:
-            # The whole team may be gone, which is the better thing to say.
-            _live_panes(world, session)
-            raise _not_running([agent.id], session_id) from None
-    size = len(text.encode())
-    world.logs.session(session_id, f"send from={sender or 'person'} to={target} bytes={size}")
-    world.registry.touch(session_id)
-    return Sent(session_id, target, tuple(agent.id for agent in agents), size)
-
-
-def _panes_of(world: World, session: Session, agents: tuple[Agent, ...]) -> tuple[Place, dict[str, str]]:
-    """Where to type. Of one agent the record is enough, since a paste looks for itself; of several all must live."""
-    place = place_of(session)
-    recorded = {agent.id: agent.pane for agent in session.agents if agent.pane}
-    if place and session.status is Status.ACTIVE and len(agents) == 1 and agents[0].id in recorded:
-        return place, recorded
-    place, panes = _live_panes(world, session)
-    ended = [agent.id for agent in agents if agent.id not in panes]
-    if ended:
-        raise _not_running(ended, session.id)
-    return place, {agent: state.pane for agent, state in panes.items()}
-
-
-def _not_running(agents: list[str], session_id: SessionId) -> AgentExited:
-    return AgentExited(f"Not running: agent {', '.join(agents)}", f"mas show {session_id}")
 
 
 def output(world: World, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
@@ -81,11 +41,12 @@ def attach(world: World, session_id: SessionId, agent: str | None) -> None:
     session = world.records.load(session_id)
     if agent is not None:
         known_agent(session, agent)
-    place, panes = _live_panes(world, session, dead_too=True)
+    place, panes = live_panes(world, session, dead_too=True)
     world.runtime.attach(place, panes[agent].pane if agent else None)
 
 
-def _live_panes(world: World, session: Session, dead_too: bool = False) -> tuple[Place, dict[str, PaneState]]:
+def live_panes(world: World, session: Session, dead_too: bool = False) -> tuple[Place, dict[str, PaneState]]:
+    """Where the session runs, and its panes by agent; `Conflict` if it does not."""
     place = place_of(session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     if place is None or not panes:

@@ -1,0 +1,586 @@
+"""Messages on disk: kept whole through anything, and never silently gone."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mas.model.errors import AlreadyThere, Busy, Conflict, Corrupt, DiskFull, DiskRefused, NoSession
+from mas.model.ids import SessionId
+from mas.model.message import Box, Delivery, DeliveryState, Message, parse_message
+from mas.store import messages as module
+from mas.store.layout import Layout
+from mas.store.messages import Messages
+from mas.store.workspace import Workspace
+from tests.site import short_directory
+from tests.store.samples import NOW, mode, new_id, next_line, ordinary_user, program, read, rest_of
+
+QUEUED, TYPED, ACKNOWLEDGED, UNDELIVERED = DeliveryState
+_NUMBERS = count(1)
+
+
+def a_message(text: str = "hello", *agents: str, sender: str | None = None, message_id: str = "") -> Message:
+    name = message_id or f"m-{next(_NUMBERS):016x}"
+    deliveries = tuple(Delivery(agent, QUEUED, NOW) for agent in agents or ("00",))
+    return Message(name, sender, "all" if len(agents) > 1 else (agents or ("00",))[0], text, NOW, deliveries)
+
+
+def a_store(layout: Layout) -> tuple[Messages, list[str]]:
+    """The messages of a workspace, and what they warned of."""
+    warned: list[str] = []
+    return Messages(layout, lambda: NOW, lambda _, text: warned.append(text)), warned
+
+
+@pytest.fixture
+def store(layout: Layout) -> Messages:
+    return a_store(layout)[0]
+
+
+@pytest.fixture
+def session(layout: Layout) -> SessionId:
+    return a_session(layout)
+
+
+def a_session(layout: Layout) -> SessionId:
+    session_id = new_id()
+    Workspace(layout).create(session_id)
+    Workspace(layout).furnish(session_id)
+    return session_id
+
+
+def put(store: Messages, session: str, *messages: Message) -> None:
+    with store.open(session) as mailbox:
+        for message in messages:
+            assert mailbox.add(message)
+
+
+def everything(store: Messages, session: str) -> list[Message]:
+    with store.open(session) as mailbox:
+        return mailbox.page(10_000)[0]
+
+
+def pasteable() -> st.SearchStrategy[str]:
+    allowed = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\t\u2028\ufeff\U0010ffff'\";%_")
+    return st.text(allowed, min_size=1)
+
+
+@given(st.lists(st.tuples(pasteable(), st.none() | st.just("21"), st.integers(1, 13)), max_size=5))
+@settings(max_examples=40)
+def test_any_text_comes_back_exactly_and_in_order(sent: list[tuple[str, str | None, int]]) -> None:
+    with short_directory() as directory:
+        layout = Layout(directory)
+        Workspace(layout).prepare()
+        session, store = a_session(layout), a_store(layout)[0]
+        given = [
+            a_message(parse_message(text), *(f"{agent:02d}" for agent in range(agents)), sender=sender)
+            for text, sender, agents in sent
+        ]
+        put(store, session, *given)
+        assert everything(store, session) == given
+
+
+def test_a_message_of_a_mebibyte_comes_back_exactly(store: Messages, session: str) -> None:
+    large = a_message("長\n" * (1 << 18))
+    put(store, session, large)
+    assert everything(store, session) == [large]
+
+
+def test_the_database_is_private_and_stands_alone_when_nobody_uses_it(
+    layout: Layout, store: Messages, session: str
+) -> None:
+    private = layout.session(session).private
+    assert not store.exists(session)
+    with store.open(session) as mailbox:
+        mailbox.add(a_message())
+        assert {mode(os.path.join(private, name)) for name in os.listdir(private) if "messages" in name} == {0o600}
+        assert os.path.exists(store.path(session) + "-wal")
+    assert store.exists(session)
+    assert {name for name in os.listdir(private) if "messages" in name} == {"messages.db", "messages.lock"}
+    with closing(sqlite3.connect(store.path(session))) as found:
+        assert found.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert found.execute("PRAGMA user_version").fetchone() == (module.VERSION,)
+
+
+def test_what_must_last_is_on_the_disk_before_it_is_answered(store: Messages, session: str) -> None:
+    """SQLite is asked to wait for the disk with every step; only what such a step follows may be quicker."""
+    first, second = a_message(), a_message()
+    full, normal, off = (2,), (1,), (0,)
+
+    def waits() -> tuple[int]:
+        found: tuple[int] = mailbox._sql.execute("PRAGMA synchronous").fetchone()
+        return found
+
+    with store.open(session) as mailbox:
+        mailbox.add(first)
+        assert waits() == full
+        mailbox.add(second, lasting=False)
+        assert waits() == off
+        mailbox.begin(first.id, "00", NOW)
+        assert waits() == off
+        mailbox.step(first.id, ["00"], TYPED, NOW)
+        assert waits() == full
+        mailbox.begin(second.id, "00", NOW)
+        mailbox.give_up(second.id, "00", NOW, "why")
+        assert waits() == full
+        with store.open(session) as other:
+            other.add(a_message(), lasting=False)
+            assert other._sql.execute("PRAGMA synchronous").fetchone() == normal, "its log had begun before"
+
+
+def test_the_same_message_again_is_the_same_message_and_another_is_refused(store: Messages, session: str) -> None:
+    first = a_message("hello", "00", "21", sender="23")
+    put(store, session, first)
+    with store.open(session) as mailbox:
+        mailbox.step(first.id, ["21"], TYPED, "later")
+        assert not mailbox.add(first._replace(created_at="later"))
+        for other in (first._replace(message="bye"), first._replace(sender=None), first._replace(target="21")):
+            with pytest.raises(AlreadyThere, match=first.id):
+                mailbox.add(other)
+        assert [delivery.state for delivery in mailbox.get(first.id).deliveries] == [QUEUED, TYPED]
+    assert len(everything(store, session)) == 1
+
+
+def test_a_step_is_taken_with_all_agents_or_none(store: Messages, session: str) -> None:
+    message = a_message("hello", "00", "21", "22")
+    put(store, session, message)
+    with store.open(session) as mailbox:
+        assert mailbox.step(message.id, ["21"], TYPED, "t1") == [Delivery("21", TYPED, "t1")]
+        with pytest.raises(Conflict, match="cannot become typed"):
+            mailbox.step(message.id, ["00", "21"], TYPED, "t2")
+        for unknown in ("23", ""):
+            with pytest.raises(Conflict, match="not for agent"):
+                mailbox.step(message.id, ["00", unknown], TYPED, "t2")
+        with pytest.raises(Conflict, match="No message"):
+            mailbox.step("m-0000000000000000", ["00"], TYPED, "t2")
+        mailbox.step(message.id, ["00", "22"], UNDELIVERED, "t3", "why")
+        mailbox.step(message.id, ["21"], ACKNOWLEDGED, "t4")
+    assert everything(store, session)[0].deliveries == (
+        Delivery("00", UNDELIVERED, "t3", "why"),
+        Delivery("21", ACKNOWLEDGED, "t4"),
+        Delivery("22", UNDELIVERED, "t3", "why"),
+    )
+
+
+def test_what_is_being_typed_waits_no_longer_and_is_begun_once(store: Messages, session: str) -> None:
+    first, second = a_message("one", "00", "21"), a_message("two", "00")
+    put(store, session, first, second)
+    with store.open(session) as mailbox:
+        assert mailbox.pending("00") == [first, second]
+        mailbox.begin(first.id, "00", NOW)
+        assert mailbox.being_typed() == [(first.id, "00")]
+        assert (mailbox.pending("00"), mailbox.pending("21")) == ([second], [first])
+        for message_id, agent in ((first.id, "00"), (first.id, "22"), ("m-0000000000000000", "00")):
+            with pytest.raises(Conflict, match="not waiting"):
+                mailbox.begin(message_id, agent, NOW)
+        mailbox.step(first.id, ["00"], TYPED, NOW)
+        assert mailbox.being_typed() == []
+        assert not mailbox.give_up(first.id, "00", NOW, "why")
+        mailbox.begin(second.id, "00", NOW)
+        assert mailbox.give_up(second.id, "00", "later", "why")
+        assert mailbox.get(second.id).deliveries == (Delivery("00", UNDELIVERED, "later", "why"),)
+        assert not mailbox.give_up(first.id, "21", NOW, "why"), "nobody was typing it"
+        assert mailbox.counts() == {"queued": 1, "typed": 1, "acknowledged": 0, "undelivered": 1}
+
+
+def test_pages_are_counted_from_the_newest_and_told_newest_last(store: Messages, session: str) -> None:
+    sent = [a_message(f"{number}", sender="21" if number % 2 else None) for number in range(7)]
+    sent += [a_message("to 21", "21"), a_message("to all", "00", "21", sender="00")]
+    put(store, session, *sent)
+
+    def texts(limit: int, offset: int, agent: str | None = None, box: str = "all") -> tuple[list[str], int]:
+        with store.open(session) as mailbox:
+            found, total = mailbox.page(limit, offset, agent, Box(box))
+        return [message.message for message in found], total
+
+    assert texts(3, 0) == (["6", "to 21", "to all"], 9)
+    assert texts(3, 3) == (["3", "4", "5"], 9)
+    assert texts(3, 8) == (["0"], 9)
+    assert texts(3, 9) == texts(0, 0) == ([], 9)
+    assert texts(9, 0, agent="21") == (["1", "3", "5", "to 21", "to all"], 5)
+    assert texts(9, 0, agent="21", box="inbox") == (["to 21", "to all"], 2)
+    assert texts(1, 1, agent="21", box="sent") == (["3"], 3)
+    assert texts(9, 0, agent="33") == ([], 0)
+
+
+WRITER = """
+import sys
+from mas.model.message import Delivery, DeliveryState, Message
+from mas.store.layout import Layout
+from mas.store.messages import Messages
+root, session, first, many = sys.argv[1:]
+store = Messages(Layout(root), lambda: "now", lambda *_: None)
+sys.stdin.read(1)
+for number in range(int(first), int(first) + int(many)):
+    name = f"m-{number:016x}"
+    with store.open(session) as mailbox:
+        mailbox.add(Message(name, None, "00", "x" * 100, "now", (Delivery("00", DeliveryState.QUEUED, "now"),)))
+        mailbox.begin(name, "00", "now")
+        mailbox.step(name, ["00"], DeliveryState.TYPED, "now")
+    print(name, flush=True)
+"""
+
+
+def go(writer: subprocess.Popen[bytes]) -> None:
+    assert writer.stdin
+    writer.stdin.write(b"\n")
+    writer.stdin.flush()
+
+
+def test_processes_that_write_at_once_lose_nothing(layout: Layout, store: Messages, session: str) -> None:
+    """Also the very first message, for which each of them would make the database."""
+    each, writers = 25, 6
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(program(WRITER, layout.root, session, str(first * each), str(each)))
+            for first in range(writers)
+        ]
+        for process in started:
+            go(process)
+        assert [len(rest_of(process).split()) for process in started] == [each] * writers
+    found = everything(store, session)
+    assert sorted(message.id for message in found) == [f"m-{number:016x}" for number in range(each * writers)]
+    assert {delivery.state for message in found for delivery in message.deliveries} == {TYPED}
+
+
+def test_threads_that_write_at_once_lose_nothing(store: Messages, session: str) -> None:
+    groups = [[a_message() for _ in range(20)] for _ in range(4)]
+    threads = [threading.Thread(target=put, args=(store, session, *group)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {message.id for message in everything(store, session)} == {one.id for group in groups for one in group}
+
+
+def test_a_writer_killed_at_any_moment_loses_nothing_it_has_answered_for(
+    layout: Layout, store: Messages, session: str
+) -> None:
+    answered: set[str] = set()
+    chance = random.Random(5)
+    for turn in range(12):
+        with program(WRITER, layout.root, session, str(turn * 1000), "1000") as writer:
+            go(writer)
+            lines = [next_line(writer) for _ in range(chance.randrange(1, 9))]
+            writer.send_signal(signal.SIGKILL)
+            lines += rest_of(writer).split()
+            answered |= {line for line in lines if len(line) == 18}
+        found = {message.id: message.deliveries[0].state for message in everything(store, session)}
+        assert answered <= {name for name, state in found.items() if state is TYPED}
+        assert set(found.values()) <= {QUEUED, TYPED}
+    with store.open(session) as mailbox:
+        assert mailbox._sql.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+KILLED_WHILE_MAKING = """
+import os, signal, sys
+from mas.store import messages
+from mas.store.layout import Layout
+def kill(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+moments = {"migrate": (messages, "_migrate"), "rename": (os, "rename"), "sync": (messages, "sync_directory")}
+setattr(*moments[sys.argv[3]], kill)
+with messages.Messages(Layout(sys.argv[1]), lambda: "now", print).open(sys.argv[2]):
+    pass
+"""
+
+
+@pytest.mark.parametrize("moment", ["migrate", "rename", "sync"])
+def test_a_database_whose_maker_was_killed_is_made_by_the_next(layout: Layout, session: str, moment: str) -> None:
+    with program(KILLED_WHILE_MAKING, layout.root, session, moment) as maker:
+        assert maker.wait() == -signal.SIGKILL
+    store, warned = a_store(layout)
+    put(store, session, a_message())
+    assert len(everything(store, session)) == 1
+    assert warned == []
+    assert store.kept_aside(session) == []
+    assert not [name for name in os.listdir(layout.session(session).private) if name.endswith(".tmp")]
+
+
+def cut(path: str) -> None:
+    os.truncate(path, os.stat(path).st_size // 2)
+
+
+def emptied(path: str) -> None:
+    os.truncate(path, 0)
+
+
+def garbage(path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(b"garbage " * 4096)
+
+
+def a_link(path: str) -> None:
+    os.rename(path, f"{path}.elsewhere")
+    os.symlink(f"{path}.elsewhere", path)
+
+
+def a_directory(path: str) -> None:
+    os.unlink(path)
+    os.mkdir(path)
+
+
+def a_page(path: str) -> None:
+    """Damage that opening the file does not show."""
+    size = os.stat(path).st_size
+    with open(path, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+
+
+def without_table(path: str) -> None:
+    with closing(sqlite3.connect(path)) as found:
+        found.execute("DROP TABLE deliveries")
+
+
+@pytest.mark.parametrize("damage", [cut, emptied, garbage, a_link, a_directory])
+def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
+    layout: Layout, session: str, damage: Callable[[str], None]
+) -> None:
+    store, warned = a_store(layout)
+    put(store, session, a_message("lost"))
+    damage(store.path(session))
+    before = os.lstat(store.path(session))
+    new = a_message("new")
+    put(store, session, new)
+    assert everything(store, session) == [new]
+    (aside,) = store.kept_aside(session)
+    assert os.lstat(aside).st_ino == before.st_ino
+    assert len(warned) == 1
+    assert aside in warned[0]
+
+
+@pytest.mark.parametrize("damage", [a_page, without_table])
+def test_damage_that_shows_in_use_is_an_error_once_and_the_file_is_kept(
+    layout: Layout, session: str, damage: Callable[[str], None]
+) -> None:
+    store, warned = a_store(layout)
+    put(store, session, *(a_message("x" * 3000) for _ in range(20)))
+    damage(store.path(session))
+    kept = read(store.path(session))
+    with pytest.raises(Corrupt, match=r"messages\.db"):
+        everything(store, session)
+    (aside,) = store.kept_aside(session)
+    assert read(aside)[4096:] == kept[4096:]
+    assert len(warned) == 1
+    put(store, session, a_message())
+    assert len(everything(store, session)) == 1
+    assert len(warned) == 1
+
+
+def test_two_who_find_the_same_damage_put_it_aside_once(layout: Layout, session: str) -> None:
+    store, warned = a_store(layout)
+    put(store, session, a_message())
+    garbage(store.path(session))
+    threads = [threading.Thread(target=put, args=(store, session, a_message())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(everything(store, session)) == 4
+    assert len(warned) == len(store.kept_aside(session)) == 1
+
+
+def test_what_a_lost_database_left_beside_it_is_not_taken_for_the_new_ones(layout: Layout, session: str) -> None:
+    store, _ = a_store(layout)
+    put(store, session, a_message("old"))
+    with store.open(session) as mailbox:
+        mailbox.add(a_message("in the log only"))
+        for side in ("", "-wal"):
+            shutil.copy(store.path(session) + side, layout.session(session).at(f"copy{side}"))
+    os.rename(layout.session(session).at("copy-wal"), store.path(session) + "-wal")
+    os.unlink(store.path(session))
+    new = a_message("new")
+    put(store, session, new)
+    assert everything(store, session) == [new]
+    with store.open(session) as mailbox:
+        assert mailbox._sql.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(layout: Layout, session: str) -> None:
+    store, warned = a_store(layout)
+    put(store, session, a_message())
+    with closing(sqlite3.connect(store.path(session))) as found:
+        found.execute(f"PRAGMA user_version = {module.VERSION + 1}")
+    with pytest.raises(Corrupt, match="newer MAS"):
+        everything(store, session)
+    assert (warned, store.kept_aside(session)) == ([], [])
+
+
+def test_a_database_of_an_older_version_is_brought_up_to_date_once(
+    layout: Layout, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, warned = a_store(layout)
+    old = a_message("old")
+    put(store, session, old)
+    monkeypatch.setattr(module, "_MIGRATIONS", (*module._MIGRATIONS, "ALTER TABLE messages ADD COLUMN subject TEXT"))
+    monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
+    for _ in range(2):
+        with store.open(session) as mailbox:
+            assert mailbox._sql.execute("SELECT message, subject FROM messages").fetchall() == [("old", None)]
+    another = a_session(layout)
+    with store.open(another) as mailbox:
+        assert mailbox._sql.execute("SELECT subject FROM messages").fetchall() == []
+    assert warned == []
+
+
+@pytest.fixture
+def small(layout: Layout, session: str) -> Iterator[str]:
+    """The session's own directory on a file system of 300 kilobytes; answers a file to fill it with."""
+    private = layout.session(session).private
+    shutil.rmtree(private)
+    os.mkdir(private, 0o700)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", private], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    yield os.path.join(private, "filler")
+    subprocess.run(["umount", private], check=True)
+
+
+def fill(path: str) -> None:
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+
+
+def test_a_full_disk_is_told_and_loses_nothing(store: Messages, session: str, small: str) -> None:
+    kept: list[Message] = []
+    with pytest.raises(DiskFull, match="No room left"):  # noqa: PT012 - it takes as many as there is room for
+        for _ in range(100):
+            message = a_message("x" * 10_000)
+            put(store, session, message)
+            kept.append(message)
+    assert len(kept) > 3
+    fill(small)
+    with pytest.raises(DiskFull):
+        put(store, session, a_message())
+    os.unlink(small)
+    assert everything(store, session) == kept
+    assert store.kept_aside(session) == []
+
+
+def test_a_disk_that_is_full_at_the_first_message_leaves_none_half_made(
+    store: Messages, session: str, small: str
+) -> None:
+    fill(small)
+    with pytest.raises((DiskFull, OSError)):
+        put(store, session, a_message())
+    os.unlink(small)
+    put(store, session, a_message())
+    assert len(everything(store, session)) == 1
+
+
+def test_a_disk_that_refuses_is_told_so(place: str) -> None:
+    with ordinary_user(place):
+        layout = Layout(place)
+        Workspace(layout).prepare()
+        session, (store, warned) = a_session(layout), a_store(layout)
+        put(store, session, a_message())
+        os.chmod(store.path(session), 0o400)
+        with pytest.raises(DiskRefused):
+            put(store, session, a_message())
+        os.chmod(store.path(session), 0o600)
+        assert len(everything(store, session)) == 1
+        assert warned == []
+
+
+def test_nobody_gets_at_messages_that_are_shut_and_all_of_them_are_in_the_one_file(
+    layout: Layout, store: Messages, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = (
+        "import sys\nfrom mas.model.message import Message\nfrom mas.store.layout import Layout\n"
+        "from mas.store.messages import Messages\n"
+        "with Messages(Layout(sys.argv[1]), str, print).open(sys.argv[2]) as mailbox:\n"
+        "    mailbox.add(Message('m-0', None, '00', 'in the log only', 'now', ()))\n"
+        "    print('kept', flush=True)\n    sys.stdin.read()\n"
+    )
+    with program(holder, layout.root, session) as writer:
+        assert next_line(writer) == "kept"
+        writer.send_signal(signal.SIGKILL)
+    assert os.path.getsize(store.path(session) + "-wal")
+    monkeypatch.setattr(module, "_PATIENCE", 0.05)
+    with store.shut(session):
+        assert not os.path.exists(store.path(session) + "-wal")
+        copy = os.path.join(layout.root, "copy.db")
+        shutil.copy(store.path(session), copy)
+        with pytest.raises(Busy):
+            put(store, session, a_message())
+    with closing(sqlite3.connect(copy)) as found:
+        assert found.execute("SELECT message FROM messages").fetchall() == [("in the log only",)]
+    put(store, session, a_message())
+
+
+def test_whoever_waits_for_messages_that_then_go_elsewhere_is_told(
+    layout: Layout, store: Messages, session: SessionId
+) -> None:
+    put(store, session, a_message())
+    told: list[type[BaseException]] = []
+
+    def send() -> None:
+        try:
+            put(store, session, a_message())
+        except NoSession as error:
+            told.append(type(error))
+
+    thread = threading.Thread(target=send)
+    with store.shut(session):
+        thread.start()
+        Workspace(layout).discard(session)
+    thread.join()
+    assert told == [NoSession]
+    assert not layout.is_session(session)
+
+
+def test_the_right_to_type_is_one_at_a_time_and_comes_back_from_the_dead(
+    layout: Layout, store: Messages, session: str
+) -> None:
+    typist = (
+        "import sys, time\nfrom mas.store.layout import Layout\nfrom mas.store.messages import Messages\n"
+        "with Messages(Layout(sys.argv[1]), str, print).typing(sys.argv[2], '00'):\n"
+        "    print('typing', flush=True)\n    sys.stdin.read()\n"
+    )
+    with program(typist, layout.root, session) as other:
+        assert next_line(other) == "typing"
+        with store.nobody_typing(session, "00") as free, store.nobody_typing(session, "21") as other_free:
+            assert (free, other_free) == (False, True)
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        with store.nobody_typing(session, "00") as free:
+            assert free
+            with store.nobody_typing(session, "00") as again:
+                assert not again
+
+
+def test_a_session_that_is_not_there_gets_no_messages(layout: Layout, store: Messages) -> None:
+    with pytest.raises(NoSession), store.open(new_id()):
+        pass
+    assert os.listdir(layout.sessions) == [".mas"]
+
+
+def test_a_private_directory_that_was_lost_is_made_anew(layout: Layout, store: Messages, session: str) -> None:
+    shutil.rmtree(layout.session(session).private)
+    put(store, session, a_message())
+    assert stat.S_IMODE(os.stat(layout.session(session).private).st_mode) == 0o700
+
+
+def test_a_listing_does_not_know_sqlite() -> None:
+    code = "import sys, mas.cli.main, mas.cli.list_, mas.bootstrap; sys.exit('sqlite3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
