@@ -8,6 +8,7 @@ from typing import NamedTuple
 import libtmux
 import psutil
 
+from mas.runtime.control import Connections
 from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
 from mas.settings import ServerMode
 from tests.site import Site
@@ -35,10 +36,10 @@ class Seen(NamedTuple):
 class Ground:
     """One runtime and the site it works in."""
 
-    def __init__(self, site: Site, mode: ServerMode) -> None:
+    def __init__(self, site: Site, mode: ServerMode, connections: Connections | None = None) -> None:
         self.site = site
         self.mode = mode
-        self.world = site.world(mode)
+        self.world = site.world(mode, connections)
         self.runtime = self.world.runtime
         os.makedirs(self.world.layout.sockets, mode=0o700, exist_ok=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -12,6 +13,7 @@ import pytest
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime import tmux
+from mas.runtime.control import Connections
 from mas.runtime.runtime import Place
 from mas.runtime.tmux import Command, Tmux
 from mas.settings import ServerMode
@@ -21,9 +23,17 @@ from tests.site import AGENTS, Site, until
 PAIR = {"meta": "00", "design": "10 11"}
 
 
-@pytest.fixture(params=list(ServerMode))
-def ground(bare: Site, request: pytest.FixtureRequest) -> Ground:
-    return Ground(bare, request.param)
+@pytest.fixture(params=[*ServerMode, "connected"])
+def ground(bare: Site, request: pytest.FixtureRequest) -> Iterator[Ground]:
+    """Every kind of server, and a shared one spoken to through a kept connection."""
+    if request.param != "connected":
+        yield Ground(bare, request.param)
+        return
+    connections = Connections()
+    try:
+        yield Ground(bare, ServerMode.WORKSPACE, connections)
+    finally:
+        connections.close()
 
 
 def test_a_team_opens_with_one_pane_per_agent_in_the_windows_of_its_plan(ground: Ground) -> None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
 
-from mas.runtime.tmux import not_installed
+from mas.runtime.tmux import NOT_OURS, not_installed
+
+# A program that does not say its version within this does not say it at all.
+_VERSION_PATIENCE = 10.0
 
 
 def tmux_version() -> str:
@@ -16,6 +22,36 @@ def tmux_version() -> str:
     except FileNotFoundError:
         raise not_installed() from None
     return done.stdout.strip()
+
+
+def version_text(argv: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    """What a program says when asked for its version; None if it does not say. Asked again only of a changed file."""
+    status = os.stat(argv[0])
+    return _version_text(argv, tuple(environ.items()), (status.st_ino, status.st_mtime_ns))
+
+
+@cache
+def _version_text(argv: tuple[str, ...], environ: tuple[tuple[str, str], ...], stamp: tuple[int, int]) -> str | None:
+    try:
+        process = subprocess.Popen(
+            argv,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            said = process.communicate(timeout=_VERSION_PATIENCE)[0]
+        except subprocess.TimeoutExpired:
+            # What it started may hold the pipe, and would be waited for as well.
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+    return said.decode("utf-8", "replace") if process.returncode == 0 else None
 
 
 def descriptor_limit() -> int:
@@ -34,6 +70,15 @@ def terminals() -> tuple[int, int]:
         except OSError:
             return 0, 0
     return numbers[0], numbers[1]
+
+
+def start_detached(argv: Sequence[str], log: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a program that outlives this one and its terminal; what it says goes to the end of `log`."""
+    environ = {key: value for key, value in environ.items() if key not in NOT_OURS}
+    with open(log, "ab") as file:
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/", env=environ, start_new_session=True
+        )
 
 
 def follow(path: str, lines: int) -> None:

@@ -2,6 +2,7 @@
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 
@@ -41,6 +42,26 @@ class PaneState(NamedTuple):
     pid: int
     dead: bool
     exit_status: int | None
+
+
+class PaneSize(NamedTuple):
+    """A pane as it is now, and how large it is."""
+
+    state: PaneState
+    columns: int
+    rows: int
+
+
+class Snapshot(NamedTuple):
+    """What to write to a fresh terminal of that size so that it shows what a pane shows.
+
+    `pastes`: whether the program takes pastes in brackets; None where tmux does not tell.
+    """
+
+    data: bytes
+    columns: int
+    rows: int
+    pastes: bool | None
 
 
 class Place(NamedTuple):
@@ -83,6 +104,26 @@ class Runtime(Protocol):
 
     def screen(self, place: Place, pane: str, lines: int) -> str:
         """The last lines the pane shows, scroll-back included."""
+        ...
+
+    def snapshot(self, place: Place, pane: str, history: int) -> Snapshot:
+        """The pane with up to `history` lines above it; `AgentExited` if it is gone or not the team's."""
+        ...
+
+    def sizes(self, place: Place) -> list[PaneSize]:
+        """The panes of one team with their sizes; none if it is not there."""
+        ...
+
+    def keys(self, place: Place, pane: str, data: bytes) -> None:
+        """Type raw bytes into a pane, exactly; `AgentExited` if it is dead or not the team's."""
+        ...
+
+    def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
+        """Give a pane that size, as far as those beside it leave room; `BadInput` if no terminal has it."""
+        ...
+
+    def watching(self, place: Place) -> AbstractContextManager[None]:
+        """Says that the team will be looked at often from now on."""
         ...
 
     def attach(self, place: Place, pane: str | None) -> None:

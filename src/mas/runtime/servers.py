@@ -7,11 +7,15 @@ import os
 import resource
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
 from mas.runtime.tmux import Tmux
 from mas.settings import ServerMode, Settings
+
+if TYPE_CHECKING:
+    from mas.runtime.control import Connections
 
 # The user's own server stays quick while it holds few of our sessions; the next ones get their own.
 _FEW = 8
@@ -34,18 +38,34 @@ class TmuxFull(NoTmux):
 
 
 class Servers:
-    """The servers one workspace may use."""
+    """The servers one workspace may use.
 
-    def __init__(self, settings: Settings, sockets: str) -> None:
+    With `connections`, shared servers are always spoken to through one, a session's own only while it is watched.
+    """
+
+    def __init__(self, settings: Settings, sockets: str, connections: Connections | None = None) -> None:
         self._settings = settings
         self._sockets = sockets
+        self._connections = connections
 
     @property
     def environ(self) -> Mapping[str, str]:
         return self._settings.environ
 
     def at(self, socket: str) -> Tmux:
-        return Tmux(socket, self.is_private(socket), self._settings.environ)
+        connections = self._connections
+        if connections and not self._is_shared(socket) and not connections.is_held(socket):
+            connections = None
+        return Tmux(socket, self.is_private(socket), self._settings.environ, connections)
+
+    def watching(self, socket: str) -> AbstractContextManager[None]:
+        """While a team of this server is watched, looks at it come often and should cost little."""
+        if self._connections and not self._is_shared(socket):
+            return self._connections.holding(socket)
+        return nullcontext()
+
+    def _is_shared(self, socket: str) -> bool:
+        return socket in (self._settings.user_socket, self._private("workspace"))
 
     def is_private(self, socket: str) -> bool:
         """Whether a server is one of ours: by where it is, whichever server the user is in at the moment."""
@@ -87,7 +107,7 @@ class Servers:
     def opening(self, server: Tmux, panes: int) -> Iterator[None]:
         """Opens teams on a shared server one after the other: the room that was seen is the room there is."""
         self.ready(server)
-        if server.socket not in (self._settings.user_socket, self._private("workspace")):
+        if not self._is_shared(server.socket):
             yield
             return
         lock = os.open(os.path.join(self._sockets, "opening.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Container, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
-from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
+from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.sweep import MARK
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets
@@ -29,6 +30,9 @@ _SESSION_HOOKS = (
     "after-split-window",
     "after-select-layout",
     "after-select-window",
+    "after-resize-pane",
+    "after-resize-window",
+    "after-display-message",
     "after-list-panes",
     "after-list-sessions",
     "after-kill-pane",
@@ -53,6 +57,9 @@ _WINDOW_HOOKS = (
     "window-resized",
 )
 _DEAD = "dead"
+# More words to a command slow tmux's parser down; more commands are too long for one message.
+_KEYS_EACH = 256
+_KEYS_AT_ONCE = 8 * _KEYS_EACH
 # A client's message to the server holds 16 KiB; the options that follow a pane need some of it.
 _LONGEST_MESSAGE = 13 << 10
 # A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
@@ -189,14 +196,11 @@ class TmuxTeams:
         paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
         if not submit_delay:
             paste = f"{paste} ; {enter}"
-        # A paste into a dead pane crashes some servers, and a pane's number may be another team's since tmux was
-        # started again: the paste is one step with the look at the pane.
-        ours = f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
         dead = f"delete-buffer -b {buffer} ; display-message -p -t {pane} {_DEAD}"
         commands: list[Command] = [
             ["copy-mode", "-q", "-t", pane],
             ["load-buffer", "-b", buffer, "-"],
-            ["if-shell", "-F", "-t", pane, ours, paste, dead],
+            ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
         ]
         try:
             ended = _DEAD in server.run(*commands, stdin=text.encode())
@@ -205,9 +209,64 @@ class TmuxTeams:
                 time.sleep(submit_delay)
                 server.run(enter.split(" "))
         except TmuxFailed as error:
-            raise AgentExited(f"The pane {pane} is gone: {error.said}", "mas show") from None
+            raise _pane_gone(pane, error.said) from None
         if ended:
-            raise AgentExited(f"The program in pane {pane} has ended", "mas show")
+            raise _ended(pane)
+
+    def keys(self, place: Place, pane: str, data: bytes) -> None:
+        if not data:
+            return
+        commands, stdin = _typing(place, pane, data)
+        try:
+            ended = _DEAD in self._servers.at(place.socket).run(*commands, stdin=stdin)
+        except TmuxFailed as error:
+            raise _pane_gone(pane, error.said) from None
+        if ended:
+            raise _ended(pane)
+
+    def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
+        from mas.runtime.resize import FRAME, check_size, resizing
+
+        check_size(columns, rows)
+        server = self._servers.at(place.socket)
+        try:
+            name, *frame = server.run(["display-message", "-p", "-t", pane, FRAME]).strip().split(",")
+            if name != place.name:
+                raise _pane_gone(pane, f"it is of {name}")
+            if commands := resizing(pane, columns, rows, list(map(int, frame)), _grid):
+                ours = f"#{{==:#{{session_name}},{place.name}}}"
+                server.run(["if-shell", "-F", "-t", pane, ours, commands])
+        except TmuxFailed as error:
+            raise _pane_gone(pane, error.said) from None
+
+    def snapshot(self, place: Place, pane: str, history: int) -> Snapshot:
+        from mas.runtime.snapshot import asking, drawn
+
+        try:
+            name, snapshot = drawn(self._servers.at(place.socket).run(*asking(pane, history)), history)
+        except TmuxFailed as error:
+            raise _pane_gone(pane, error.said) from None
+        if name != place.name:
+            raise _pane_gone(pane, f"it is of {name}")
+        return snapshot
+
+    def sizes(self, place: Place) -> list[PaneSize]:
+        server = self._servers.at(place.socket)
+        listing = ["list-panes", "-s", "-t", f"={place.name}:", "-F", f"{_STATE} #{{pane_width}} #{{pane_height}}"]
+        try:
+            found = _sizes(server.run(listing), place.name) if server.listening() else []
+            if any(size.state.dead and size.state.exit_status is None for size in found):
+                # As with `panes`: a server may have to be reminded that a child ended.
+                server.remind()
+                found = _sizes(server.run(listing), place.name)
+        except TmuxFailed:
+            if _has(server, place.name):
+                raise
+            return []
+        return found
+
+    def watching(self, place: Place) -> AbstractContextManager[None]:
+        return self._servers.watching(place.socket)
 
     def screen(self, place: Place, pane: str, lines: int) -> str:
         server = self._servers.at(place.socket)
@@ -234,6 +293,41 @@ class TmuxTeams:
             return server.listening() and LEGACY_TMUX in sessions_at(server)
         except NoTmux:
             return False
+
+
+def _alive_in(place: Place) -> str:
+    """A format that is true of a living pane of the team.
+
+    A paste into a dead pane crashes some servers, and a pane's number may be another team's since tmux was started
+    again: typing is one step with this look at the pane.
+    """
+    return f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
+
+
+def _pane_gone(pane: str, why: str) -> AgentExited:
+    return AgentExited(f"The pane {pane} is gone: {why}", "mas show")
+
+
+def _ended(pane: str) -> AgentExited:
+    return AgentExited(f"The program in pane {pane} has ended", "mas show")
+
+
+def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes | None]:
+    """The commands that type raw bytes, and what they read: few bytes are keys, many a buffer."""
+    # A person who scrolled back would otherwise get the keys.
+    back = f"copy-mode -q -t {pane}"
+    dead = f"display-message -p -t {pane} {_DEAD}"
+    check = ["if-shell", "-F", "-t", pane, _alive_in(place)]
+    if len(data) <= _KEYS_AT_ONCE:
+        pieces = [data[start : start + _KEYS_EACH] for start in range(0, len(data), _KEYS_EACH)]
+        return [[*check, f"{back} ; send-keys -t {pane} -H {piece.hex(' ')}", dead] for piece in pieces], None
+    buffer = f"mas-{os.urandom(8).hex()}"
+    paste = f"paste-buffer -r -d -b {buffer} -t {pane}"
+    return [
+        back.split(" "),
+        ["load-buffer", "-b", buffer, "-"],
+        [*check, paste, f"delete-buffer -b {buffer} ; {dead}"],
+    ], data
 
 
 def _has(server: Tmux, name: str) -> bool:
@@ -319,13 +413,19 @@ def _arranged(window: str, plan: WindowPlan) -> Iterator[Command]:
 
 def _window_size(panes: int) -> tuple[int, int]:
     """A window in which the tiled layout gives every pane its size, with a title line above each."""
+    columns, rows = _grid(panes)
+    # Between two panes is a line; above the first row of panes is one more, for their titles.
+    return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 2) - 1
+
+
+def _grid(panes: int) -> tuple[int, int]:
+    """How many panes the tiled layout puts beside and below each other."""
     rows = columns = 1
     while rows * columns < panes:
         rows += 1
         if rows * columns < panes:
             columns += 1
-    # Between two panes is a line; above the first row of panes is one more, for their titles.
-    return columns * (_PANE_WIDTH + 1), rows * (_PANE_HEIGHT + 2) - 1
+    return columns, rows
 
 
 def _states(printed: str, names: Container[str]) -> dict[str, list[PaneState]]:
@@ -338,6 +438,14 @@ def _states(printed: str, names: Container[str]) -> dict[str, list[PaneState]]:
             known = None if agent == "-" else agent
             state = PaneState(pane, known, int(pid), dead == "1", int(status) if status else None)
             found.setdefault(name, []).append(state)
+    return found
+
+
+def _sizes(printed: str, name: str) -> list[PaneSize]:
+    found = []
+    for line in printed.splitlines():
+        state, columns, rows = line.rsplit(" ", 2)
+        found += [PaneSize(one, int(columns), int(rows)) for one in _states(state, {name}).get(name, [])]
     return found
 
 

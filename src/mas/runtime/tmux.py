@@ -9,12 +9,16 @@ import socket
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
 
+if TYPE_CHECKING:
+    from mas.runtime.control import Connections
+
 _PATIENCE = 30.0
-# A server started from inside an agent is no process of that agent's session.
-_NOT_OURS = ("TMUX", "TMUX_PANE", "MAS_PANE")
+# What is started from inside an agent, and stays, is no process of that agent's session.
+NOT_OURS = ("TMUX", "TMUX_PANE", "MAS_PANE")
 # A socket's flags in /proc/net/unix once it accepts connections.
 _LISTENING = "00010000"
 _NOBODY_THERE = {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR}
@@ -35,12 +39,18 @@ def not_installed() -> NoTmux:
 
 
 class Tmux:
-    """The server at one socket. `private` ones are ours alone and read no configuration file."""
+    """The server at one socket. `private` ones are ours alone and read no configuration file.
 
-    def __init__(self, socket_path: str, private: bool, environ: Mapping[str, str]) -> None:
+    Commands go through a kept connection where there are `connections`; else each is a process of its own.
+    """
+
+    def __init__(
+        self, socket_path: str, private: bool, environ: Mapping[str, str], connections: Connections | None = None
+    ) -> None:
         self.socket = socket_path
         self.private = private
-        self._environ = {key: value for key, value in environ.items() if key not in _NOT_OURS}
+        self.environ = {key: value for key, value in environ.items() if key not in NOT_OURS}
+        self._connections = connections
 
     def argv(self, *commands: Command) -> list[str]:
         """One invocation for all `commands`."""
@@ -54,8 +64,22 @@ class Tmux:
             argv += [_literal(word) for word in command]
         return argv
 
+    def control_argv(self, session: str) -> list[str]:
+        """A control-mode client attached to a session; -N: it must not start a server."""
+        where = ["attach-session", "-E", "-f", "no-output,ignore-size", "-t", f"={session}"]
+        first, *rest = self.argv(where)
+        return [first, "-N", "-C", *rest]
+
     def run(self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None) -> str:
         """What tmux printed; `TmuxFailed` if it refused, `NoTmux` if it does not answer."""
+        if self._connections and stdin is None and cwd is None:
+            answer = self._connections.ask(self, commands, _PATIENCE)
+            if answer is not None:
+                return answer
+        return self.alone(*commands, stdin=stdin, cwd=cwd)
+
+    def alone(self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None) -> str:
+        """The same by a process of its own."""
         argv = self.argv(*commands)
         try:
             done = subprocess.run(
@@ -63,7 +87,7 @@ class Tmux:
                 input=b"" if stdin is None else stdin,
                 capture_output=True,
                 cwd=cwd,
-                env=self._environ,
+                env=self.environ,
                 timeout=_PATIENCE,
                 check=False,
             )

@@ -1,0 +1,78 @@
+"""An agent's terminal as those see it who watch from elsewhere."""
+
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+from typing import NamedTuple, Protocol
+
+
+class Look(NamedTuple):
+    """How a terminal is now. Another `run` is another program: what was shown before is not its screen."""
+
+    run: str
+    columns: int
+    rows: int
+    ended: bool
+    exit_status: int | None
+
+
+class Screen(NamedTuple):
+    """What to write to a fresh terminal of that size, and the position in the stream it stands for.
+
+    It is `exact` if nothing was printed around the moment it was taken; else some of what follows is in it already.
+    """
+
+    data: bytes
+    columns: int
+    rows: int
+    position: int
+    exact: bool
+
+
+class Piece(NamedTuple):
+    """Bytes of the stream, where the next ones begin, and how many of those are there already."""
+
+    data: bytes
+    position: int
+    lag: int
+
+
+class Terminal(Protocol):
+    """One viewer's sight of one agent's terminal.
+
+    The agent's launcher writes down what the agent prints, and viewers read what is written. A viewer owns nothing
+    but a position, so none can slow an agent down or make anything grow. Positions are good for this object only.
+    """
+
+    @property
+    def log_path(self) -> str:
+        """The file that grows when the agent prints; its neighbour `*.events.jsonl` when it starts or ends."""
+        ...
+
+    def look(self, anew: bool = False) -> Look:
+        """How the terminal is; unless `anew`, what is told may be a second old."""
+        ...
+
+    def snapshot(self) -> Screen:
+        """The screen with some of what scrolled off it, and where the stream goes on.
+
+        Bytes are written down before tmux draws them, so the screen is what the stream says only while the agent is
+        quiet. That is waited for, up to a fifth of a second; if the agent goes on printing, the position is one that
+        tmux has surely passed. Bytes may come twice, never not at all. Of an agent without a pane it is the end of
+        what was written down.
+        """
+        ...
+
+    def read(self, position: int, most: int) -> Piece:
+        """The next bytes, or none. Does not wait."""
+        ...
+
+    def type(self, data: bytes) -> None:
+        """Type raw bytes, exactly; `AgentExited` if there is no program to get them."""
+        ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Ask for a size; others watching see it too."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it. Closing twice is fine."""
+        ...
