@@ -23,6 +23,9 @@ LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
 # Opening a terminal as leader of a session makes it the controlling one, as tmux does for its panes.
 _ON_TERMINAL = 'terminal=$1; shift; exec "$@" <>"$terminal" >&0 2>&0'
 
+# By these a test finds what its programs left behind.
+TESTING = ("TMUX_TMPDIR", "MAS_TEST_RUN")
+
 
 class Pane:
     """What tmux is to a launcher: its terminal, and who reads from it and types into it."""
@@ -154,7 +157,8 @@ def pane(
     **how: Any,
 ) -> Iterator[Pane]:
     """A pane that runs `argv` as its agent."""
-    made = Pane(site, argv, {"PATH": site.env["PATH"], **(agent_env or {})}, options or {})
+    given = {name: site.env[name] for name in ("PATH", *TESTING)}
+    made = Pane(site, argv, {**given, **(agent_env or {})}, options or {})
     made.start(*how.pop("flags", ()), **how)
     try:
         yield made

@@ -12,6 +12,7 @@ from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 
 ALL = bytes(range(256)) * 16
+ESCAPE = 0x1B
 
 
 def digest(data: bytes | bytearray) -> str:
@@ -37,7 +38,9 @@ def test_each_byte_passes_alone(bare: Site) -> None:
         one.expect(b"<ready>")
         for value in range(256):
             one.send(bytes([value]))
-            until(partial(shown, one, len(b"<ready>") + value + 1), f"byte {value}")
+            if value != ESCAPE:
+                # An escape may begin a report; no terminal shows anything of it before the next byte.
+                until(partial(shown, one, len(b"<ready>") + value + 1), f"byte {value}")
         assert one.wait() == 0
         assert one.log() == b"<ready>" + bytes(range(256)) + b"<done>"
 

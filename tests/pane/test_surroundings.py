@@ -8,7 +8,7 @@ import resource
 import sys
 from typing import Any
 
-from tests.pane.pane import Pane, pane, stand_in
+from tests.pane.pane import TESTING, Pane, pane, stand_in
 from tests.site import Site
 
 # Each of these would cost every start of every agent some milliseconds.
@@ -45,12 +45,17 @@ def test_an_agent_leads_its_own_session_on_its_own_terminal(bare: Site) -> None:
     assert len(set(found["terminals"])) == 1
 
 
-def test_an_agent_does_not_learn_of_tmux_or_of_the_old_modes(bare: Site) -> None:
-    names = ("TMUX", "TMUX_PANE", "MAS_DATA_DIR", "MAS_SESSION_MODE")
-    found = report(bare, env=dict.fromkeys(names, "x") | {"KEPT": "1"}, agent_env={"GIVEN": "2", "EMPTY": ""})
+def test_an_agent_has_what_its_launch_gives_and_what_its_terminal_is_and_nothing_else(bare: Site) -> None:
+    names = ("TMUX", "TMUX_PANE", "MAS_DATA_DIR", "MAS_SESSION_MODE", "SSH_AUTH_SOCK", "SECRET")
+    pane_has = dict.fromkeys(names, "x") | {"TERM": "tmux-256color", "COLORTERM": "truecolor"}
+    found = report(bare, env=pane_has, agent_env={"GIVEN": "2", "EMPTY": ""})
     environment = found["environment"]
     assert [name for name in names if name in environment] == []
-    assert (environment["KEPT"], environment["GIVEN"], environment["EMPTY"]) == ("1", "2", "")
+    assert (environment["GIVEN"], environment["EMPTY"]) == ("2", "")
+    assert (environment["TERM"], environment["COLORTERM"]) == ("tmux-256color", "truecolor")
+    given = {"PATH", "GIVEN", "EMPTY", "TERM", "COLORTERM", *TESTING}
+    # A shell or an interpreter may set some by itself.
+    assert set(environment) - given <= {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
 
 
 def test_what_a_launch_gives_wins_over_what_tmux_has(bare: Site) -> None:

@@ -7,23 +7,43 @@ from __future__ import annotations
 
 import os
 import time
-from _json import (
-    encode_basestring_ascii as _quoted,
-)  # the C half of `json`; all of it would cost 10 ms a start
+
+from mas.pane.cast import Cast
+from mas.store.agentlog import AgentLog, Fields, has_spoken, json_object, stamp
 
 _LARGEST_LOG = 32 << 20
+# The words of `show` for an agent whose program tells nothing of itself, and for one that is yet to tell something.
+_RUNNING = "running; reports no state"
+_LAUNCHED = "launched"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Record:
-    """The logs of one agent: `agent-{id}.log` (bytes as they came) and `agent-{id}.events.jsonl`."""
+    """The logs of one agent: `agent-{id}.log` (bytes as they came), `.cast` (the same with times), `.events.jsonl`.
+
+    What the whole workspace should know of goes to its event log too.
+    """
 
     def __init__(self, session_dir: str, agent: str) -> None:
         self._log = os.path.join(session_dir, "logs", f"agent-{agent}.log")
         self._events = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
+        sessions, self._session_id = os.path.split(session_dir)
+        self._workspace = os.path.join(sessions, ".mas", "events")
+        self._agent = agent
         self._fd = -1
         self._size = 0
         self._lost = 0
+        self._cast: Cast | None = None
+        self._has_hooks = False
+
+    @property
+    def due(self) -> float | None:
+        """When something waits to be written, by the monotonic clock."""
+        return self._cast.due if self._cast else None
+
+    def film(self, columns: int, rows: int, term: str) -> None:
+        """Begin a recording of the terminal too."""
+        self._cast = Cast(f"{self._log.removesuffix('.log')}.cast", columns, rows, term)
 
     def output(self, data: bytes) -> None:
         """Keep what the agent printed; the log starts anew past its largest size, with one predecessor."""
@@ -39,6 +59,8 @@ class Record:
             self._lost += len(data) - written
         except OSError:
             self._lost += len(data)
+        if self._cast:
+            self._cast.output(data, time.monotonic())
 
     def _open(self) -> None:
         if self._fd >= 0:
@@ -49,29 +71,61 @@ class Record:
         os.fchmod(self._fd, 0o600)
         self._size = os.fstat(self._fd).st_size
 
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+        if self._cast:
+            self._cast.resize(columns, rows, time.monotonic())
+
+    def flush(self) -> None:
+        """Write what waits, if it is due."""
+        if self._cast:
+            self._cast.flush()
+
+    def close(self) -> None:
+        """The agent prints nothing more. What happened can still be noted."""
+        if self._cast:
+            self._cast.close()
+            self._cast = None
+
     def event(self, what: str, **details: int | str | list[str]) -> None:
-        """Append one event in one write, so that readers see whole lines."""
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
-        fields = {"at": stamp, "event": what, **details}
-        line = "{" + ",".join(f"{_quoted(key)}:{_json(value)}" for key, value in fields.items()) + "}\n"
+        """Note what happened."""
+        at = stamp()
+        self._append({"at": at, "event": what, **details})
+        if what == "start":
+            waits = bool(details.get("sources"))
+            state, text = ("starting", _LAUNCHED) if waits else ("unknown", _RUNNING)
+            self._tell(at, {"state": state, "stateText": text, "stateSource": "launcher", "kind": ""})
+        elif what == "exit":
+            code = details["status"]
+            assert isinstance(code, int)
+            how = f"signal {-code}" if code < 0 else f"exit status {code}"
+            told: Fields = {"state": "exited", "stateText": details.get("reason", how), "stateSource": "launcher"}
+            self._tell(at, told | {"kind": "", "exitStatus": code if code >= 0 else 128 - code})
+
+    def state(self, source: str, state: str, kind: str, text: str, decides: bool) -> None:
+        """Note what a source says the state is; the workspace is told if that is what the agent's state is now."""
+        at = stamp()
+        self._append({"at": at, "event": "state", "source": source, "state": state, "kind": kind, "text": text})
+        if decides:
+            words = ": ".join(word for word in (kind, text) if word)
+            self._tell(at, {"state": state, "stateText": words, "stateSource": source, "kind": kind})
+
+    def has_hooks(self) -> bool:
+        """Whether a hook of the agent has told a state since it started."""
+        self._has_hooks = self._has_hooks or has_spoken(self._events, "hooks")
+        return self._has_hooks
+
+    def _tell(self, at: str, fields: Fields) -> None:
+        """Add the agent's new state to what happens in the workspace."""
+        # Only now: the agent runs already, or runs no more, and has not waited for this.
+        from mas.store.eventlog import append_event
+
+        whose: Fields = {"at": at, "event": "agent", "sessionId": self._session_id, "agent": self._agent}
+        append_event(self._workspace, json_object(whose | fields))
+
+    def _append(self, fields: Fields) -> None:
         try:
-            fd = os.open(self._events, _FLAGS, 0o600)
+            with AgentLog(self._events) as log:
+                log.add(fields)
         except OSError:
             return
-        try:
-            os.fchmod(fd, 0o600)
-            before = os.fstat(fd).st_size
-            if os.write(fd, line.encode()) < len(line):
-                # The disk is full; half a line would spoil the next one too.
-                os.ftruncate(fd, before)
-        except OSError:
-            return
-        finally:
-            os.close(fd)
-
-
-def _json(value: int | str | list[str]) -> str:
-    if isinstance(value, list):
-        return "[" + ",".join(_quoted(item) for item in value) + "]"
-    return str(value) if isinstance(value, int) else _quoted(value)

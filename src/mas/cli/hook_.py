@@ -1,0 +1,51 @@
+"""mas hook: Notes what an agent's program tells of itself; called by that program, inside a pane.
+
+Reads JSON from standard input. Says nothing and never fails, whatever it gets: an agent must not be disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import time
+
+from mas.cli.render import Render
+from mas.settings import inside
+
+EXAMPLES = """
+mas hook UserPromptSubmit < prompt.json
+"""
+_LARGEST = 1 << 20
+# A program that keeps its end open, or gives us its terminal, has nothing to tell beyond the name.
+_PATIENCE = 1.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    # Any number: to some programs an exit code for bad arguments would mean that the agent must not go on.
+    parser.add_argument("name", metavar="NAME", nargs="*", help="the hook that was called, such as UserPromptSubmit")
+
+
+def run(args: argparse.Namespace, out: Render) -> int:
+    where = inside()
+    if where.directory and where.agent and args.name:
+        from mas.service.hook import note_hook
+
+        note_hook(where.directory, where.agent, args.name[0], _payload())
+    return 0
+
+
+def _payload() -> bytes:
+    data = b""
+    try:
+        if os.isatty(0):
+            return b""
+        deadline = time.monotonic() + _PATIENCE
+        while len(data) < _LARGEST and select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            block = os.read(0, _LARGEST - len(data))
+            if not block:
+                break
+            data += block
+    except (OSError, ValueError):
+        pass
+    return data

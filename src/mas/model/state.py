@@ -1,0 +1,101 @@
+"""States: how an agent is, and how that follows from what was written down about it."""
+
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+NO_REPORTS = "running; reports no state"
+LAUNCHED = "launched"
+SOURCES = ("osc7501", "hooks", "title", "foreground", "screen")
+
+
+class State(StrEnum):
+    """How an agent can be."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    BLOCKED = "blocked"
+    ERROR = "error"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+_TOLD = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
+
+
+class AgentState(NamedTuple):
+    """An agent's state, since when, and who says so.
+
+    `kind` tells of a blocked agent what it waits for (permission, question, auth, trust, …), `text` what it says. The
+    source is one of `SOURCES`, or launcher, tmux, none.
+    """
+
+    state: State
+    kind: str = ""
+    text: str = ""
+    source: str = "none"
+    at: str = ""
+
+    @property
+    def words(self) -> str:
+        """Kind and text as people read them."""
+        return ": ".join(word for word in (self.kind, self.text) if word)
+
+
+def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
+    """The state that an agent's event file tells, by the lines of the agent's last run.
+
+    That it ended is the last word. Before that, the first of `sources` that has spoken decides, with what it said
+    last. Lines that are none, as a killed writer leaves them, are passed over.
+    """
+    begun = ""
+    said: dict[str, AgentState] = {}
+    ended: AgentState | None = None
+    for line in lines:
+        event = _parsed(line)
+        if event["event"] == "start":
+            begun, said, ended = _text(event, "at"), {}, None
+        elif event["event"] == "exit":
+            ended = AgentState(State.EXITED, "", _how(event), "launcher", _text(event, "at"))
+        elif event["event"] == "state" and _text(event, "state") in _TOLD:
+            said[_text(event, "source")] = AgentState(
+                State(event["state"]),
+                _text(event, "kind"),
+                _text(event, "text"),
+                _text(event, "source"),
+                _text(event, "at"),
+            )
+    if ended:
+        return ended
+    for source in sources:
+        if source in said:
+            return said[source]
+    if sources:
+        return AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
+    return AgentState(State.UNKNOWN, "", NO_REPORTS, "none", begun)
+
+
+def _parsed(line: str | bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        event = None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else {"event": ""}
+
+
+def _text(event: dict[str, Any], key: str) -> str:
+    value = event.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _how(event: dict[str, Any]) -> str:
+    """How an agent ended, as its launcher says it to the person at the pane."""
+    if reason := _text(event, "reason"):
+        return reason
+    code = event.get("status")
+    if not isinstance(code, int):
+        return "ended"
+    return f"signal {-code}" if code < 0 else f"exit status {code}"

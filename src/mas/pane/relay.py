@@ -1,0 +1,238 @@
+"""Carries bytes between the pane and the agent, and hears what the agent tells about itself."""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found] # `signal` would import `enum`: a third of the launcher's start
+import os
+import select
+import time
+
+from mas.pane.foreground import Foreground
+from mas.pane.osc import ReportFilter, Titles
+from mas.pane.record import Record
+from mas.pane.states import States
+from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
+
+_STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_BLOCK = 1 << 16
+# How much may wait for a reader before its writer is left waiting too.
+_HELD = 1 << 18
+# A real agent saves its conversation when told to end; then it is made to.
+_GRACE = 3.0
+# So many queries a second are answered. A terminal that echoes the answer would ask anew with it, for ever.
+_ANSWERS = 16
+
+
+class Relay:
+    """Runs until the agent has ended. `options` say by which sources its state is known."""
+
+    def __init__(self, child: int, master: int, record: Record, options: dict[str, str]) -> None:
+        self.child = child
+        self.master = master
+        self.record = record
+        self.status: int | None = None
+        self.to_agent = bytearray()
+        self.to_pane = bytearray()
+        self.pane_open = True
+        self.master_open = True
+        self.kill_at: float | None = None
+        now = time.monotonic()
+        self.reports = ReportFilter()
+        self.titles = Titles(options["title_map"]) if options.get("title_map") else None
+        self.foreground = Foreground(master, child) if options.get("foreground") else None
+        self.states = States(record, sources_of(options), now)
+        self.answers = (0, _ANSWERS)
+        self.wake, self.waker = os.pipe()
+        for fd in (self.wake, self.waker, master, 0, 1):
+            os.set_blocking(fd, False)
+        if self.foreground:
+            self.foreground.stir(now)
+
+    def run(self) -> int:
+        saved = raw_mode()
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+        for number in (*_STOP_SIGNALS, signal.SIGWINCH, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        # A child that ended before the handler was there sent its signal to nobody.
+        self._look_at_child()
+        while self.status is None:
+            self._step()
+        self._drain()
+        if saved is not None:
+            restore_mode(saved)
+        return self.status
+
+    def _step(self) -> None:
+        """Wait until something can be moved, and move it."""
+        ready = dict(self._waiting().poll(self._patience()))
+        if self.wake in ready:
+            self._handle_signals(os.read(self.wake, 256))
+        if self.master in ready:
+            self._read_master()
+        if 0 in ready:
+            self._read_pane()
+        if self.master_open and self.to_agent:
+            _write_some(self.master, self.to_agent)
+        if self.to_pane:
+            self._write_pane()
+        self._do_what_is_due(time.monotonic())
+
+    def _patience(self) -> float | None:
+        """How long there is nothing to do but to wait, in milliseconds."""
+        due = [at for at in (self.kill_at, self.record.due, self.states.due) if at is not None]
+        if self.foreground and self.foreground.due is not None:
+            due.append(self.foreground.due)
+        return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
+
+    def _do_what_is_due(self, now: float) -> None:
+        if self.record.due is not None and now >= self.record.due:
+            self.record.flush()
+        if self.states.due is not None and now >= self.states.due:
+            self.states.look(now)
+        if self.foreground and self.foreground.due is not None and now >= self.foreground.due:
+            state = self.foreground.look(now)
+            if state:
+                self.states.say("foreground", state, "", "", now)
+        if self.kill_at is not None and now >= self.kill_at:
+            _signal_group(self.child, signal.SIGKILL)
+            self.kill_at = None
+
+    def _waiting(self) -> select.poll:
+        """Whom to wait for: readers only while there is room for what they bring."""
+        poll = select.poll()
+        poll.register(self.wake, select.POLLIN)
+        if self.master_open:
+            reading = select.POLLIN if len(self.to_pane) < _HELD else 0
+            poll.register(self.master, reading | (select.POLLOUT if self.to_agent else 0))
+        if self.pane_open and len(self.to_agent) < _HELD:
+            poll.register(0, select.POLLIN)
+        if self.pane_open and self.to_pane:
+            poll.register(1, select.POLLOUT)
+        return poll
+
+    def _handle_signals(self, numbers: bytes) -> None:
+        if signal.SIGWINCH in numbers:
+            copy_size(self.master)
+            self.record.resize(*size_of(self.master))
+        if any(number in _STOP_SIGNALS for number in numbers) and self.kill_at is None:
+            _signal_group(self.child, signal.SIGHUP)
+            _signal_group(self.child, signal.SIGTERM)
+            _signal_group(self.child, signal.SIGCONT)
+            self.kill_at = time.monotonic() + _GRACE
+        if signal.SIGCHLD in numbers:
+            self._look_at_child()
+
+    def _look_at_child(self) -> None:
+        """Reap what has ended; orphans the agent left are ours too."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self.child:
+                    self.status = status
+        except ChildProcessError:
+            return
+
+    def _read_master(self) -> None:
+        try:
+            data = os.read(self.master, _BLOCK)
+        except BlockingIOError:
+            return
+        except OSError:
+            # The agent and all that shared its terminal have closed it.
+            data = b""
+        if not data:
+            self.master_open = False
+            return
+        shown = self.reports.feed(data)
+        if self.reports.reports or self.reports.queries:
+            self._hear()
+        if self.titles:
+            self._read_titles(shown)
+        if self.foreground:
+            self.foreground.stir(time.monotonic())
+        self._show(shown)
+
+    def _hear(self) -> None:
+        """Take to heart what the agent reports, and answer what it asks."""
+        now = time.monotonic()
+        for state, kind, _, text in self.reports.reports:
+            self.states.say("osc7501", state, kind, text, now)
+        for query in self.reports.queries:
+            second, left = self.answers if self.answers[0] == int(now) else (int(now), _ANSWERS)
+            if left and len(self.to_agent) < _HELD:
+                self.to_agent += query
+                self.answers = (second, left - 1)
+        self.reports.reports = []
+        self.reports.queries = []
+
+    def _read_titles(self, shown: bytes) -> None:
+        assert self.titles is not None
+        for state, kind, _, text in self.titles.feed(shown):
+            # Titles are animated: another text is no news.
+            if self.states.last("title") != (state, kind):
+                self.states.say("title", state, kind, text, time.monotonic())
+
+    def _show(self, shown: bytes) -> None:
+        if shown:
+            self.record.output(shown)
+            if self.pane_open:
+                self.to_pane += shown
+
+    def _read_pane(self) -> None:
+        try:
+            data = os.read(0, _BLOCK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self.to_agent += data
+            if self.foreground:
+                self.foreground.stir(time.monotonic())
+        else:
+            self._lose_pane()
+
+    def _write_pane(self) -> None:
+        try:
+            _write_some(1, self.to_pane)
+        except OSError:
+            self._lose_pane()
+
+    def _lose_pane(self) -> None:
+        """tmux is gone; the hang-up signal that tells so may still be on its way."""
+        self.pane_open = False
+        self.to_pane.clear()
+
+    def _drain(self) -> None:
+        """What the agent wrote last is still in its terminal; a process it left may go on writing."""
+        until = time.monotonic() + 1
+        while self.master_open and time.monotonic() < until and select.select([self.master], [], [], 0)[0]:
+            self._read_master()
+        self._show(self.reports.rest())
+        self.states.finish()
+        self.record.close()
+        while self.pane_open and self.to_pane and time.monotonic() < until:
+            select.select([], [1], [], 0.1)
+            self._write_pane()
+
+
+def sources_of(options: dict[str, str]) -> tuple[str, ...]:
+    """By what the agent's state is known, the surest first."""
+    return tuple(name for name in options.get("sources", "").split(",") if name)
+
+
+def _write_some(fd: int, data: bytearray) -> None:
+    try:
+        del data[: os.write(fd, data)]
+    except BlockingIOError:
+        return
+
+
+def _signal_group(pid: int, number: int) -> None:
+    """Signal the agent's own group and whatever it has in the foreground."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

@@ -1,0 +1,68 @@
+"""States: how the agents of a session are, by what was written down about them and by tmux's word on who lives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mas.model.ids import SessionId
+from mas.model.session import Session, Status
+from mas.model.state import LAUNCHED, NO_REPORTS, AgentState, State, fold
+from mas.runtime.runtime import PaneState
+from mas.service.talk import known_agent
+from mas.service.team import place_of
+from mas.service.world import World
+from mas.store.agentlog import last_run
+
+
+def state_of(world: World, session: Session, agent_id: str, sources: tuple[str, ...] | None = None) -> AgentState:
+    """How one agent is; `sources` are those that its run began with, unless told otherwise.
+
+    `NoAgent` if there is none of that name, `NoTmux` if it could not be looked at.
+    """
+    known_agent(session, agent_id)
+    return seen(world, session.id, agent_id, _panes(world, session).get(agent_id), sources)
+
+
+def states_of(world: World, session: Session) -> dict[str, AgentState]:
+    """How all agents of a session are, after one look at tmux; `NoTmux` if that could not be had."""
+    panes = _panes(world, session)
+    return {agent.id: seen(world, session.id, agent.id, panes.get(agent.id)) for agent in session.agents}
+
+
+def seen(
+    world: World, session_id: SessionId, agent_id: str, pane: PaneState | None, sources: tuple[str, ...] | None = None
+) -> AgentState:
+    """How an agent is whose pane has just been looked at; None means that it has none."""
+    if pane is None:
+        return AgentState(State.EXITED, "", "not running", "tmux")
+    if pane.dead:
+        status = pane.exit_status
+        return AgentState(State.EXITED, "", "ended" if status is None else f"exit status {status}", "tmux")
+    run = last_run(world.layout.session(session_id).agent_events(agent_id))
+    start = _start(run)
+    if start.get("launcher") != pane.pid:
+        # What is written there tells of an earlier run: this one's launcher has yet to begin.
+        return AgentState(State.STARTING, "", LAUNCHED, "tmux")
+    if sources is None:
+        listed = start.get("sources")
+        sources = tuple(map(str, listed)) if isinstance(listed, list) else ()
+    state = fold(run, sources)
+    if state.state is State.UNKNOWN:
+        return AgentState(State.UNKNOWN, "", NO_REPORTS, "tmux", state.at)
+    return state
+
+
+def _panes(world: World, session: Session) -> dict[str | None, PaneState]:
+    place = place_of(session)
+    panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
+    return {pane.agent: pane for pane in panes}
+
+
+def _start(run: list[bytes]) -> dict[str, Any]:
+    """What was noted when the run began; nothing if none has."""
+    try:
+        start = json.loads(run[0]) if run else {}
+    except (ValueError, RecursionError):
+        return {}
+    return start if isinstance(start, dict) else {}

@@ -1,0 +1,194 @@
+"""An agent's event file: `logs/agent-{id}.events.jsonl`, a JSON object a line.
+
+The launcher writes it, and so does `mas hook`; whoever reads it can tell all that happened to the agent. Past its
+largest size it begins anew with what still counts: the last start and what each source said last since then. Writers
+lock it, so that nobody adds to a file that has been replaced; nobody waits for that long.
+
+Imports next to nothing, because the launcher in every pane writes here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from _json import (
+    encode_basestring_ascii as _quoted,
+)  # the C half of `json`; all of it would cost 10 ms a start
+
+LARGEST = 4 << 20
+LONGEST_TEXT = 2048
+START = b'"event":"start"'
+EXIT = b'"event":"exit"'
+_SAID = b'"event":"state","source":"%s"'
+_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_WRITE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+# How often to try for the lock, and the seconds between.
+_PATIENCE = 20
+_PAUSE = 0.001
+_BLOCK = 1 << 16
+# Controls, and what turns the direction of writing: text of an agent must not be able to draw on anything.
+_UNSHOWN = {
+    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " "),
+    **dict.fromkeys((0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF), ""),
+}
+
+Fields = dict[str, int | str | list[str]]
+
+
+def plain(data: bytes, most: int = LONGEST_TEXT) -> str:
+    """What an agent says as one line of bounded text, without anything that a terminal would obey."""
+    return data[:most].decode("utf-8", "replace" if len(data) <= most else "ignore").translate(_UNSHOWN).strip()
+
+
+def said_by(source: str) -> bytes:
+    """What stands in the lines that tell a state by this source."""
+    return _SAID % source.encode()
+
+
+def stamp() -> str:
+    """The time as every file of MAS has it."""
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+
+
+def json_object(fields: Fields) -> str:
+    return "{" + ",".join(f"{_quoted(key)}:{_json(value)}" for key, value in fields.items()) + "}"
+
+
+def _json(value: int | str | list[str]) -> str:
+    if isinstance(value, list):
+        return "[" + ",".join(_quoted(item) for item in value) + "]"
+    return str(value) if isinstance(value, int) else _quoted(value)
+
+
+class AgentLog:
+    """The file, to be written for as long as one is in the `with` block; `OSError` if it cannot be."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+        self._locked = False
+
+    def __enter__(self) -> AgentLog:
+        while True:
+            self._fd = os.open(self._path, _WRITE, 0o600)
+            self._locked = _lock(self._fd)
+            if not self._locked or _is(self._path, self._fd):
+                # Whoever holds it for so long is up to no good; what happened is written all the same.
+                return self
+            # Begun anew in the meantime.
+            os.close(self._fd)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._locked and os.fstat(self._fd).st_size > LARGEST:
+                _begin_anew(self._path, self._fd)
+        except OSError:
+            # The disk is full; then the file does not grow either.
+            return
+        finally:
+            os.close(self._fd)
+
+    def last_run(self) -> list[bytes]:
+        return _last_run(self._fd)
+
+    def add(self, fields: Fields) -> None:
+        """Add one line in one write, so that readers see whole lines; what was written of half a line is taken back."""
+        os.fchmod(self._fd, 0o600)
+        line = json_object(fields).encode() + b"\n"
+        before = os.fstat(self._fd).st_size
+        written = os.write(self._fd, line)
+        if written < len(line):
+            # The disk is full; half a line would spoil the next one too, unless that is there already.
+            if os.fstat(self._fd).st_size == before + written:
+                os.ftruncate(self._fd, before)
+            raise OSError("the disk is full")
+
+
+def last_run(path: str) -> list[bytes]:
+    """The lines that tell how the agent's last run is: its start, the last word of each source, its end.
+
+    Nothing if no run has begun yet, or the file is none. Only as much is read as the run is long.
+    """
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return []
+    try:
+        return _last_run(fd)
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+
+
+def has_spoken(path: str, source: str) -> bool:
+    """Whether a source has told a state in the agent's last run."""
+    word = said_by(source)
+    return any(word in line for line in last_run(path))
+
+
+def _last_run(fd: int) -> list[bytes]:
+    data = b""
+    position = os.fstat(fd).st_size
+    while START not in data and position and len(data) < 2 * LARGEST:
+        step = min(max(_BLOCK, len(data)), position)
+        position -= step
+        data = os.pread(fd, step, position) + data
+    start = data.rfind(START)
+    if start < 0:
+        return []
+    run = data[data.rfind(b"\n", 0, start) + 1 : data.rfind(b"\n") + 1]
+    places = [run.rfind(word) for word in (*(_SAID % source for source in _SOURCES), EXIT)]
+    return [_line_at(run, place) for place in (0, *places) if place >= 0]
+
+
+def _line_at(run: bytes, place: int) -> bytes:
+    return run[run.rfind(b"\n", 0, place) + 1 : run.find(b"\n", place)]
+
+
+def _lock(fd: int) -> bool:
+    for _ in range(_PATIENCE):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
+def _is(path: str, fd: int) -> bool:
+    """Whether the file of that name is the open one."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _begin_anew(path: str, fd: int) -> None:
+    head = b"".join(line + b"\n" for line in _last_run(fd))
+    half = f"{path}.new"
+    _remove(half)
+    new = os.open(half, _WRITE | os.O_EXCL, 0o600)
+    try:
+        os.fchmod(new, 0o600)
+        if os.write(new, head) < len(head):
+            raise OSError("the disk is full")
+    finally:
+        os.close(new)
+    # A link first: at no moment is there no file.
+    _remove(f"{path}.1")
+    os.link(path, f"{path}.1", follow_symlinks=False)
+    os.replace(half, path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

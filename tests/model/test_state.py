@@ -1,0 +1,99 @@
+"""States: what follows from what was written down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mas.model.state import SOURCES, AgentState, State, fold
+
+ALL = ("osc7501", "hooks", "title")
+
+
+def line(event: str, **fields: Any) -> str:
+    return json.dumps({"at": "t", "event": event, **fields})
+
+
+def said(source: str, state: str, kind: str = "", text: str = "") -> str:
+    return line("state", source=source, state=state, kind=kind, text=text)
+
+
+START = line("start", pid=1)
+EXIT = line("exit", status=3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sources", "state", "source", "words"),
+    [
+        ([], ALL, "starting", "launcher", "launched"),
+        ([START], ALL, "starting", "launcher", "launched"),
+        ([], (), "unknown", "none", "running; reports no state"),
+        ([START, said("osc7501", "idle")], (), "unknown", "none", "running; reports no state"),
+        ([START, said("osc7501", "idle")], ALL, "idle", "osc7501", ""),
+        ([START, said("osc7501", "idle"), said("osc7501", "working")], ALL, "working", "osc7501", ""),
+        ([START, said("osc7501", "idle"), said("title", "working")], ALL, "idle", "osc7501", ""),
+        ([START, said("title", "working")], ALL, "working", "title", ""),
+        ([START, said("title", "working"), said("hooks", "idle")], ALL, "idle", "hooks", ""),
+        ([START, said("screen", "idle")], ALL, "starting", "launcher", "launched"),
+        ([START, said("osc7501", "blocked", "permission", "rm x")], ALL, "blocked", "osc7501", "permission: rm x"),
+        ([START, said("osc7501", "blocked", "auth")], ALL, "blocked", "osc7501", "auth"),
+        ([START, said("osc7501", "idle"), EXIT], ALL, "exited", "launcher", "exit status 3"),
+        ([START, EXIT, said("osc7501", "idle")], ALL, "exited", "launcher", "exit status 3"),
+        ([START, EXIT], (), "exited", "launcher", "exit status 3"),
+        ([START, line("exit", status=-9)], ALL, "exited", "launcher", "signal 9"),
+        ([line("exit", status=127, reason="no unit")], ALL, "exited", "launcher", "no unit"),
+        ([START, line("exit")], ALL, "exited", "launcher", "ended"),
+        ([START, said("osc7501", "error"), EXIT, START], ALL, "starting", "launcher", "launched"),
+        ([START, said("osc7501", "idle"), START, said("title", "working")], ALL, "working", "title", ""),
+        ([START, line("hook", name="Stop")], ALL, "starting", "launcher", "launched"),
+        ([START, said("osc7501", "exited")], ALL, "starting", "launcher", "launched"),
+        ([START, said("osc7501", "sleepy"), said("osc7501", "")], ALL, "starting", "launcher", "launched"),
+        ([START, said("osc7501", "idle"), '{"at":"t","event":"sta'], ALL, "idle", "osc7501", ""),
+        ([START, said("osc7501", "idle"), "", "null", "[]", "{}", "[" * 100_000, '"x"'], ALL, "idle", "osc7501", ""),
+        ([START, line("state", source=1, state=["idle"], kind=2)], ALL, "starting", "launcher", "launched"),
+        ([START, line("state", source="hooks", state="error", kind=2, text=None)], ALL, "error", "hooks", ""),
+    ],
+)
+def test_the_state_that_lines_tell(
+    lines: list[str], sources: tuple[str, ...], state: str, source: str, words: str
+) -> None:
+    found = fold(lines, sources)
+    assert (found.state, found.source, found.words) == (state, source, words)
+    assert fold([line.encode() for line in lines], sources) == found
+
+
+STATES = st.sampled_from(["starting", "idle", "working", "blocked", "error"])
+REPORTS = st.tuples(st.sampled_from(SOURCES), STATES, st.text(max_size=3))
+
+
+@given(st.lists(st.one_of(REPORTS, st.just("start")), max_size=30), st.permutations(SOURCES), st.integers(0, 5))
+def test_however_sources_speak_the_state_is_one_that_the_first_of_them_said_last(
+    happened: list[Any], order: list[str], count: int
+) -> None:
+    sources = tuple(order[:count])
+    last: dict[str, tuple[str, str]] = {}
+    lines = [START]
+    for what in happened:
+        if what == "start":
+            last = {}
+            lines.append(START)
+        else:
+            source, state, text = what
+            last[source] = (state, text)
+            lines.append(said(source, state, text=text))
+    found = fold(lines, sources)
+    decides = next((source for source in sources if source in last), None)
+    if decides:
+        assert (found.source, (found.state, found.text)) == (decides, last[decides])
+    else:
+        assert found.state is (State.STARTING if sources else State.UNKNOWN)
+    assert fold([*lines, EXIT], sources).state is State.EXITED
+
+
+def test_a_state_is_as_it_is_written_in_the_specification() -> None:
+    assert AgentState(State.IDLE) == (State.IDLE, "", "", "none", "")
+    assert [*State] == ["starting", "idle", "working", "blocked", "error", "exited", "unknown"]
