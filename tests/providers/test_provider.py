@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import psutil
 import pytest
 
 from mas.model.errors import BadInput, NoProgram
 from mas.model.team import Agent
-from mas.providers.provider import Providers
-from tests.site import short_directory
+from mas.providers.provider import Home, Providers
+from mas.runtime import host
+from mas.runtime.host import version_text
+from tests.site import short_directory, until
 
 GOOD = """
 provider = { id = "mine", description = "my own" }
@@ -71,7 +75,7 @@ def test_every_built_in_provider_loads_and_can_be_run(providers: Providers) -> N
 def test_a_workspaces_own_file_is_read_and_wins(place: str, providers: Providers) -> None:
     written(place, GOOD)
     mine = providers.get("mine")
-    assert (mine.description, mine.submit_delay, mine.env) == ("my own", 0.5, (("KEY", "value"),))
+    assert (mine.description, mine.input.submit_delay, mine.launch.env) == ("my own", 0.5, (("KEY", "value"),))
     found = providers.program(by("mine", model="large; rm -rf"))
     assert os.path.basename(found.argv[0]) == "sh"
     assert found.argv[1:] == ("-c", "x large; rm -rf", "/bin/sh")
@@ -82,8 +86,140 @@ def test_a_workspaces_own_file_is_read_and_wins(place: str, providers: Providers
 
 def test_an_agent_resumes_where_its_provider_can(place: str, providers: Providers) -> None:
     written(place, GOOD)
-    assert providers.program(by("mine"), resume=True).argv[1:] == ("--resume",)
-    assert providers.program(by("shell"), resume=True).argv[1:] == ("-l",)
+    resumed = providers.program(by("mine"), resume=True)
+    assert (resumed.argv[1:], resumed.resumes, resumed.can_resume) == (("--resume",), True, True)
+    assert not providers.program(by("mine")).resumes
+    anew = providers.program(by("shell"), resume=True)
+    assert (anew.argv[1:], anew.resumes, anew.can_resume) == (("-l",), False, False)
+
+
+def test_a_conversation_that_was_never_begun_is_not_resumed(place: str, providers: Providers) -> None:
+    written(place, GOOD.replace("env =", 'resume_if = "{state_dir}/*/{agent_uuid}.jsonl"\nenv ='))
+    # A pattern in the name of the place itself is only a name.
+    state = os.path.join(place, "st[a]te*")
+    os.makedirs(os.path.join(state, "inner"))
+    home = Home(state_dir=state, agent_uuid="an-id")
+    assert not providers.program(by("mine"), home, resume=True).resumes
+    with open(os.path.join(state, "inner", "an-id.jsonl"), "w", encoding="ascii"):
+        pass
+    assert providers.program(by("mine"), home, resume=True).resumes
+
+
+def test_words_in_a_group_are_left_out_together_where_one_has_no_value(place: str, providers: Providers) -> None:
+    groups = '["sh", ["--model", "{model}"], ["--role", "{role_file}", "-x"], ["--both"]]'
+    written(place, f"provider = {{ id = 'mine' }}\n[launch]\nargv = {groups}")
+    assert providers.program(by("mine")).argv[1:] == ("--both",)
+    assert providers.program(by("mine", "m")).argv[1:] == ("--model", "m", "--both")
+    found = providers.program(by("mine", "m"), Home(role_file="/r"))
+    assert found.argv[1:] == ("--model", "m", "--role", "/r", "-x", "--both")
+
+
+def test_only_what_a_provider_names_is_taken_from_the_environment(place: str) -> None:
+    written(place, GOOD.replace("env =", 'env_pass = ["MINE", "ABSENT", "KEY"]\nenv ='))
+    environ = {"PATH": os.environ["PATH"], "MINE": "1", "SECRET": "2", "KEY": "3"}
+    assert dict(Providers(place, environ).program(by("mine")).env) == {"MINE": "1", "KEY": "value"}
+
+
+def test_files_are_filled_and_escaped_for_their_kind(place: str, providers: Providers) -> None:
+    os.mkdir(os.path.join(place, "templates"))
+    for name in ("t.json", "t.txt"):
+        with open(os.path.join(place, "templates", name), "w", encoding="utf-8") as file:
+            file.write('{"role": "{role}", "at": "{session_dir}"}')
+    files = '{ "{state_dir}/deep/a.json" = "templates/t.json", "{state_dir}/a.txt" = "templates/t.txt" }'
+    written(place, GOOD.replace("env =", f'files = {files}\nseed = {{ "{{state_dir}}/s" = "templates/t.txt" }}\nenv ='))
+    role = 'line\n"quoted" \\ {model} ü\x7f'
+    found = providers.program(by("mine"), Home(state_dir="/s", session_dir="/d", role=role))
+    written_as = dict(found.files)
+    assert json.loads(written_as["/s/deep/a.json"]) == {"role": role, "at": "/d"}
+    assert written_as["/s/a.txt"] == f'{{"role": "{role}", "at": "/d"}}'
+    assert [path for path, _ in found.seed] == ["/s/s"]
+    with open(os.path.join(place, "templates", "t.txt"), "a", encoding="utf-8") as file:
+        file.write("{nonsense}")
+    with pytest.raises(BadInput, match=r"t\.txt uses \{nonsense\}"):
+        providers.program(by("mine"), Home(state_dir="/s"))
+
+
+def test_a_file_that_was_changed_is_read_again(place: str, providers: Providers) -> None:
+    written(place, GOOD)
+    assert providers.get("mine") is providers.get("mine")
+    written(place, GOOD.replace("my own", "my very own"))
+    assert providers.get("mine").description == "my very own"
+
+
+def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Providers) -> None:
+    assert providers.sources("shell", None) == ("foreground",)
+    assert providers.sources("shell", "sh") == ()
+    assert providers.program(Agent("00", "meta", provider="shell", command="sh")).provider == "generic"
+    with pytest.raises(BadInput, match="runs a command that it is given"):
+        providers.program(by("generic"))
+
+
+def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place: str) -> None:
+    assert providers.program(by("shell")).options() == {"sources": "foreground", "foreground": "1"}
+    assert providers.program(by("demo")).options() == {"sources": "osc7501"}
+    assert providers.program(run("sh")).options() == {}
+    written(place, GOOD + '[status]\nsources = ["hooks", "title"]\ntitle_map = { idle = "^=", working = "a=b" }\n'
+            'hook_map = { Stop = "idle" }')  # fmt: skip
+    assert providers.program(by("mine")).options() == {
+        "sources": "hooks,title",
+        "title_map": "idle=^=\nworking=a=b",
+        "hook_map": "Stop=idle",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "version", "meets", "problem"),
+    [
+        ("tool 1.10.2 (beta)\n", "1.10.2", True, ""),
+        ("1.9.0", "1.9.0", True, ""),
+        ("v1.8", "1.8", False, "version 1.8 is older than 1.9"),
+        ("none of your business", None, False, "did not say which version it is"),
+        (None, None, False, "did not say which version it is"),
+    ],
+)
+def test_a_version_is_read_and_compared_by_number(
+    place: str, said: str | None, version: str | None, meets: bool, problem: str
+) -> None:
+    about = 'provider = { id = "mine", min_version = "1.9", version_cmd = ["sh", "-v"], install = "get it" }'
+    written(place, GOOD.replace('provider = { id = "mine", description = "my own" }', about))
+    asked: list[tuple[tuple[str, ...], dict[str, str]]] = []
+
+    def ask(argv: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+        asked.append((argv, dict(environ)))
+        return said
+
+    view = Providers(place, {"PATH": os.environ["PATH"], "SECRET": "x"}, ask).look("mine")
+    assert (view.version, view.meets_minimum, view.problem) == (version, meets, problem)
+    assert (view.min_version, view.install, view.installed) == ("1.9", "get it", True)
+    ((argv, environ),) = asked
+    assert (os.path.basename(argv[0]), argv[1:]) == ("sh", ("-v",))
+    assert set(environ) == {"PATH"}
+
+
+def test_a_program_is_asked_for_its_version_once_and_given_up_on(place: str) -> None:
+    path = os.path.join(place, "agent")
+    for script, answer in (("echo 1.2.3; echo x >> asked", "1.2.3\n"), ("echo 1.2.3; exit 1", None)):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\ncd {place}\n{script}\n")
+        os.chmod(path, 0o755)
+        for _ in range(2):
+            assert version_text((path,), {"PATH": os.environ["PATH"]}) == answer
+    with open(os.path.join(place, "asked"), encoding="ascii") as file:
+        assert file.read() == "x\n"
+
+
+def test_a_program_that_does_not_say_its_version_is_ended_with_all_it_started(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = os.path.join(place, "agent")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\nsleep 1000 &\necho $! > {place}/pid\nwait\n")
+    os.chmod(path, 0o755)
+    monkeypatch.setattr(host, "_VERSION_PATIENCE", 0.5)
+    assert version_text((path,), {"PATH": os.environ["PATH"]}) is None
+    with open(os.path.join(place, "pid"), encoding="ascii") as file:
+        pid = int(file.read() or "0")
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "its end")
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "../mine", "Mine", "mine.toml", "a/b", "mine\n", "x" * 300, "\0"])
@@ -91,45 +227,6 @@ def test_an_unknown_provider_is_told_with_the_ones_there_are(place: str, provide
     written(place, GOOD)
     with pytest.raises(BadInput, match=r"there are: .*mine.*shell"):
         providers.get(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("not toml", "not TOML"),
-        (b"\xff\xfe", "not TOML"),
-        ("", "provider is missing"),
-        ("provider = 'mine'", "provider must be a table"),
-        ("provider = { description = 'x' }\n[launch]", "provider.id is missing"),
-        ("provider = { id = 'other' }\n[launch]\nargv = ['sh']", "provider.id must be 'mine'"),
-        ("provider = { id = 'mine' }", "launch is missing"),
-        ("provider = { id = 'mine' }\nlaunch = 7", "launch must be a table"),
-        ("provider = { id = 'mine' }\n[launch]", "launch.argv is missing"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = []", "argv is empty"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = 'sh'", "lists of text"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh', 7]", "lists of text"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh', \"a\\u0000b\"]", "NUL"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh']\nresume = 'x'", "lists of text"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh', '{nonsense}']", "{nonsense}"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh']\nresume = ['{nonsense}']", "{nonsense}"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh']\nenv = 7", "env must be a table"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh']\nenv = { 'A=B' = 'x' }", "A=B"),
-        ("provider = { id = 'mine' }\n[launch]\nargv = ['sh']\nenv = { A = \"\\u0000\" }", "A"),
-        ("provider = { id = 'mine' }\ninput = 7\n[launch]\nargv = ['sh']", "input must be a table"),
-        ("provider = { id = 'mine' }\ninput.submit_delay = 'x'\n[launch]\nargv = ['sh']", "submit_delay"),
-        ("provider = { id = 'mine' }\ninput.submit_delay = -1\n[launch]\nargv = ['sh']", "submit_delay"),
-        ("provider = { id = 'mine' }\ninput.submit_delay = inf\n[launch]\nargv = ['sh']", "submit_delay"),
-        ("provider = { id = 'mine' }\ninput.submit_delay = nan\n[launch]\nargv = ['sh']", "submit_delay"),
-    ],
-)
-def test_a_file_that_describes_no_provider_is_named_with_what_is_wrong(
-    place: str, providers: Providers, text: str | bytes, complaint: str
-) -> None:
-    path = written(place, text)
-    with pytest.raises(BadInput) as refused:
-        providers.get("mine")
-    assert path in refused.value.message
-    assert complaint in refused.value.message
 
 
 def test_a_missing_program_is_named(place: str, providers: Providers) -> None:

@@ -1,55 +1,86 @@
-"""Providers: what to run for an agent, and how text is typed to it."""
+"""Providers: what to run for an agent, with which files and environment, and how it is typed to and read."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from mas.model.errors import BadInput, NoProgram, NotFound
+from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
+from mas.model.run import GENERIC
+from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Input, Provider, Words, read_provider
 
 if TYPE_CHECKING:
+    from mas.model.reports import ProviderView
     from mas.model.team import Agent
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BUILTIN = os.path.join(_PACKAGE, "providers", "builtin")
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_PLACEHOLDERS = {"python", "package", "shell", "model"}
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# A program MAS knows nothing of may need a moment to tell a paste from keys.
-_UNKNOWN_SUBMIT_DELAY = 0.2
-_LONGEST_SUBMIT_DELAY = 60.0
+_KEY_TAIL = 20
+_NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 
 
-class Provider(NamedTuple):
-    """One agent CLI, as its file describes it."""
+class Home(NamedTuple):
+    """Where one agent lives: what the placeholders of its provider stand for. Empty is nothing."""
 
-    id: str
-    description: str
-    argv: tuple[str, ...]
-    resume: tuple[str, ...]
-    env: tuple[tuple[str, str], ...]
-    submit_delay: float
+    workspace: str = ""
+    session_dir: str = ""
+    unit_dir: str = ""
+    state_dir: str = ""
+    agent_uuid: str = ""
+    role_file: str = ""
+    role: str = ""
+
+
+NOWHERE = Home()
 
 
 class Program(NamedTuple):
-    """What one agent runs: arguments that were found on this machine, and its extra environment."""
+    """What one agent runs: arguments found on this machine, its own environment, the files it needs first.
+
+    Those of `seed` are for a first start: where there is one already, it is the program's.
+    """
 
     argv: tuple[str, ...]
-    env: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    seed: tuple[tuple[str, str], ...] = ()
+    provider: str = ""
+    uuid: str = ""
+    can_resume: bool = False
+    resumes: bool = False
+    sources: tuple[str, ...] = ()
+    title_map: tuple[tuple[str, str], ...] = ()
+    hook_map: tuple[tuple[str, str], ...] = ()
+    foreground: bool = False
+
+    def options(self) -> dict[str, str]:
+        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines."""
+        options = {
+            "sources": ",".join(self.sources),
+            "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
+            "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
+            "foreground": "1" if self.foreground else "",
+        }
+        return {key: value for key, value in options.items() if value}
+
+
+# Asks a program for its version: its arguments and environment, to what it printed; None if it does not say.
+AskVersion = Callable[[tuple[str, ...], Mapping[str, str]], str | None]
 
 
 class Providers:
     """The built-in providers and those of the workspace, which win."""
 
-    def __init__(self, workspace_files: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, workspace_files: str, environ: Mapping[str, str], ask: AskVersion = lambda *_: None) -> None:
         self._directories = (workspace_files, _BUILTIN)
-        self._shell = environ.get("SHELL") or "/bin/sh"
-        self._path = environ.get("PATH")
+        self._environ = environ
+        self._ask = ask
+        self._read: dict[str, tuple[tuple[int, int], Provider]] = {}
 
     def names(self) -> list[str]:
         found = set()
@@ -60,37 +91,138 @@ class Providers:
 
     def get(self, name: str) -> Provider:
         """The provider called `name`, or an error that names the ones there are."""
+        return self._found(name)[1]
+
+    def of(self, provider: str, command: str | None) -> Provider:
+        """How an agent behaves: one that runs a command of its own is a generic one."""
+        return self.get(provider if command is None else GENERIC)
+
+    def sources(self, provider: str, command: str | None) -> tuple[str, ...]:
+        """Where an agent's state is read, the best first; nothing of a program MAS knows nothing of."""
+        return self.of(provider, command).status.sources
+
+    def input(self, provider: str, command: str | None) -> Input:
+        return self.of(provider, command).input
+
+    def submit_delay(self, provider: str, command: str | None) -> float:
+        return self.input(provider, command).submit_delay
+
+    def program(self, agent: Agent, home: Home = NOWHERE, resume: bool = False) -> Program:
+        """What `agent` runs in `home`; `NoProgram` at once if it is not on this machine.
+
+        With `resume` it goes on with its conversation, if its provider can and there is one: see `resumes`.
+        """
+        name = GENERIC if agent.command is not None else agent.provider or ""
+        directory, provider = self._found(name)
+        launch, status = provider.launch, provider.status
+        values = self._values(provider, agent, home)
+        resumes = resume and bool(launch.resume) and _has_conversation(launch.resume_if, values)
+        if agent.command is not None:
+            argv = _split(agent.command)
+        elif provider.needs_command:
+            raise BadInput(f"The provider {name} runs a command that it is given", "mas start --command CMD")
+        else:
+            argv = _arguments(launch.resume if resumes else launch.argv, values)
+        passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
+        own = {key: _filled(value, values) for key, value in launch.env}
+        return Program(
+            argv=self._installed(argv, provider.install),
+            env=tuple((passed | own).items()),
+            files=tuple(_rendered(directory, launch.files, values)) if home.state_dir else (),
+            seed=tuple(_rendered(directory, launch.seed, values)) if home.state_dir else (),
+            provider=name,
+            uuid=home.agent_uuid,
+            can_resume=bool(launch.resume),
+            resumes=resumes,
+            sources=status.sources,
+            title_map=status.title_map,
+            hook_map=status.hook_map,
+            foreground="foreground" in status.sources,
+        )
+
+    def look(self, name: str, is_default: bool = False) -> ProviderView:
+        """The provider as this machine has it: found or not, and which version."""
+        from mas.model.reports import ProviderView
+        from mas.model.team import Agent
+
+        try:
+            provider = self.get(name)
+        except MasError as error:
+            return ProviderView(name, "", is_default, False, None, error.message)
+        view = ProviderView(
+            name, provider.description, is_default, True, None, "", None, provider.min_version or None, True,
+            provider.install,
+        )  # fmt: skip
+        if provider.needs_command:
+            return view
+        try:
+            program = self.program(Agent("00", "meta", provider=name))
+        except MasError as error:
+            return view._replace(installed=False, problem=error.message)
+        view = view._replace(program=program.argv[0])
+        return self._with_version(view, provider, program) if provider.version_cmd else view
+
+    def _with_version(self, view: ProviderView, provider: Provider, program: Program) -> ProviderView:
+        basic = {key: self._environ[key] for key in ("PATH", "HOME", "LANG") if key in self._environ}
+        said = self._ask(self._installed(list(provider.version_cmd), provider.install), basic)
+        match = _NUMBERS.search(said or "")
+        if match is None:
+            return view._replace(meets_minimum=not provider.min_version, problem="did not say which version it is")
+        view = view._replace(version=match[0])
+        if _numbers(match[0]) < _numbers(provider.min_version or "0"):
+            problem = f"version {match[0]} is older than {provider.min_version}"
+            return view._replace(meets_minimum=False, problem=problem)
+        return view
+
+    def _found(self, name: str) -> tuple[str, Provider]:
+        """The provider called `name` and the directory of its file."""
         for directory in self._directories:
             path = os.path.join(directory, f"{name}.toml")
             if _ID.fullmatch(name) and os.path.isfile(path):
-                return _read(path, name)
+                return directory, self._kept(path, name)
         raise BadInput(f"No provider {shown(name)} (there are: {', '.join(self.names())})", "mas doctor")
 
-    def program(self, agent: Agent, resume: bool = False) -> Program:
-        """What `agent` runs; `NoProgram` at once if it is not on this machine."""
-        if agent.command is not None:
-            return Program(self._found(_split(agent.command)), ())
-        provider = self.get(agent.provider or "")
-        words = provider.resume if resume and provider.resume else provider.argv
-        values = {
+    def _kept(self, path: str, name: str) -> Provider:
+        """What the file says; read once, and again when it has changed."""
+        status = os.stat(path)
+        stamp = status.st_mtime_ns, status.st_size
+        if path not in self._read or self._read[path][0] != stamp:
+            self._read[path] = stamp, read_provider(path, name)
+        return self._read[path][1]
+
+    def _values(self, provider: Provider, agent: Agent, home: Home) -> dict[str, str]:
+        return {
             "python": sys.executable,
             "package": _PACKAGE,
-            "shell": self._shell,
-            "model": agent.model or "",
+            "shell": self._environ.get("SHELL") or "/bin/sh",
+            "mas": _mas(),
+            "model": agent.model or provider.model,
+            "key_tail": self._key_tail(provider),
+            **home._asdict(),
         }
-        return Program(self._found([_filled(word, values) for word in words]), provider.env)
 
-    def submit_delay(self, provider: str, command: str | None) -> float:
-        return _UNKNOWN_SUBMIT_DELAY if command is not None else self.get(provider).submit_delay
+    def _key_tail(self, provider: Provider) -> str:
+        """The end of the key that is passed on: some programs ask before they use one that they do not know by it."""
+        names = [name for name in provider.launch.env_pass if name.endswith("_API_KEY") and name in self._environ]
+        return self._environ[names[0]][-_KEY_TAIL:] if names else ""
 
-    def _found(self, argv: list[str]) -> tuple[str, ...]:
+    def _installed(self, argv: list[str], install: str) -> tuple[str, ...]:
         from shutil import which
 
-        program = which(argv[0], path=self._path)
+        program = which(argv[0], path=self._environ.get("PATH"))
         if program is None:
-            raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", "mas doctor")
+            hint = f"install it: {install}" if install else "mas doctor"
+            raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", hint)
         # Agents work in directories of their own: a path must mean the same there.
         return (os.path.abspath(program), *argv[1:])
+
+
+def _mas() -> str:
+    """The words that run this very `mas` from a shell."""
+    from shlex import join
+
+    script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "mas")
+    return join([script] if os.access(script, os.X_OK) else [sys.executable, "-m", "mas"])
 
 
 def _split(command: str) -> list[str]:
@@ -105,79 +237,52 @@ def _split(command: str) -> list[str]:
     return argv
 
 
+def _has_conversation(pattern: str, values: Mapping[str, str]) -> bool:
+    """Whether a file is there that tells of something to resume."""
+    from glob import escape, glob
+
+    if not pattern:
+        return True
+    return bool(glob(PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern), recursive=True))
+
+
+def _arguments(words: Words, values: Mapping[str, str]) -> list[str]:
+    """The words with their placeholders filled; a group in which one has no value is left out."""
+    argv = []
+    for word in words:
+        if isinstance(word, str):
+            argv.append(_filled(word, values))
+        elif all(values[name] for part in word for name in PLACEHOLDER.findall(part)):
+            argv += [_filled(part, values) for part in word]
+    return argv
+
+
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], word)
+    return PLACEHOLDER.sub(lambda match: values[match[1]], word)
 
 
-def _read(path: str, name: str) -> Provider:
-    import tomllib
-
-    try:
-        with open(path, "rb") as file:
-            body = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not TOML: {error}") from None
-    except FileNotFoundError:
-        raise NotFound(f"No provider file {path}") from None
-    try:
-        return _provider(body, name)
-    except ValueError as error:
-        raise BadInput(f"{path}: {error}") from None
-
-
-def _provider(body: Mapping[str, Any], name: str) -> Provider:
-    about, launch = _table(body, "provider"), _table(body, "launch")
-    if _field(about, "provider", "id") != name:
-        raise ValueError(f"provider.id must be {name!r}, as the file is called")
-    argv = _words(_field(launch, "launch", "argv"))
-    if not argv:
-        raise ValueError("launch.argv is empty")
-    return Provider(
-        id=name,
-        description=str(about.get("description", "")),
-        argv=argv,
-        resume=_words(launch.get("resume", [])),
-        env=_variables(launch),
-        submit_delay=_delay(body),
-    )
+def _rendered(directory: str, files: Iterable[tuple[str, str]], values: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """The files as they are to be written."""
+    for target, template in files:
+        path = os.path.join(directory, template)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if unknown := set(PLACEHOLDER.findall(text)) - PLACEHOLDERS:
+            raise BadInput(f"{path} uses {{{min(unknown)}}}, which MAS does not know")
+        quoted = target.endswith((".json", ".toml"))
+        yield (
+            _filled(target, values),
+            _filled(text, {key: _escaped(value) for key, value in values.items()} if quoted else values),
+        )
 
 
-def _field(table: Mapping[str, Any], place: str, key: str) -> Any:  # noqa: ANN401 - raw TOML
-    if key not in table:
-        raise ValueError(f"{place}.{key} is missing")
-    return table[key]
+def _escaped(text: str) -> str:
+    """`text` between the quotes of a JSON or TOML string."""
+    import json
+
+    # Undecodable bytes of a path have no other form in such a file than a replacement.
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
 
 
-def _table(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    table = body.get(key, default)
-    if table is None:
-        raise ValueError(f"{key} is missing")
-    if not isinstance(table, dict):
-        raise ValueError(f"{key} must be a table")
-    return table
-
-
-def _words(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - raw TOML
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ValueError("launch.argv and launch.resume are lists of text")
-    for word in value:
-        if "\0" in word:
-            raise ValueError("launch.argv and launch.resume must not hold a NUL character")
-        if unknown := set(_PLACEHOLDER.findall(word)) - _PLACEHOLDERS:
-            raise ValueError(f"it uses {{{min(unknown)}}}, which MAS does not know")
-    return tuple(value)
-
-
-def _variables(launch: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    pairs = tuple((key, str(value)) for key, value in _table(launch, "env", {}).items())
-    for key, value in pairs:
-        if not _VARIABLE.fullmatch(key) or "\0" in value:
-            raise ValueError(f"launch.env cannot hold {shown(key)}")
-    return pairs
-
-
-def _delay(body: Mapping[str, Any]) -> float:
-    value = _table(body, "input", {}).get("submit_delay", _UNKNOWN_SUBMIT_DELAY)
-    if not isinstance(value, (int, float)) or not 0 <= value <= _LONGEST_SUBMIT_DELAY:
-        raise ValueError(f"input.submit_delay must be from 0 to {_LONGEST_SUBMIT_DELAY:.0f} seconds")
-    return float(value)
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))

@@ -1,0 +1,40 @@
+"""mas teams: List the teams a session can be started with, or print one as a file to make another of."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import Arguments, opened
+from mas.cli.render import Render
+from mas.model.reports import TeamList, TeamView
+from mas.model.teamfile import team_file, view_in
+
+EXAMPLES = """
+mas teams
+mas teams dev
+mkdir -p templates/teams && mas teams dev > templates/teams/mine.toml
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("team", nargs="?", metavar="TEAM", help="the one to print; left out: all are listed")
+
+
+def run(args: Arguments, out: Render) -> int:
+    teams = opened(args).teams()
+    if args.team is None:
+        out.result(TeamList(teams), lambda: _list(teams, out))
+    else:
+        team = view_in(teams, args.team)
+        out.result(team, lambda: out.raw(team_file(team)))
+    return 0
+
+
+def _list(teams: tuple[TeamView, ...], out: Render) -> None:
+    out.table(
+        ("TEAM", "AGENTS", "ROUTING", "FROM", "DESCRIPTION"),
+        [
+            (team.name, str(team.agent_count), team.routing, team.origin, team.problem or team.description)
+            for team in teams
+        ],
+    )

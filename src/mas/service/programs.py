@@ -1,0 +1,84 @@
+"""Programs: what every agent of a session runs, found before anything is touched."""
+
+from __future__ import annotations
+
+import os
+
+from mas.model.errors import NotFound
+from mas.model.ids import SessionId
+from mas.model.run import Run
+from mas.model.team import Agent
+from mas.providers.provider import Home, Program
+from mas.service.world import World
+from mas.store.agents import AgentPlace
+from mas.store.beneath import opened_beneath
+
+_ROLE = "ROLE.md"
+_LONGEST_ROLE = 1 << 20
+
+
+def check_programs(world: World, run: Run) -> None:
+    """`NoProgram` if what an agent is to run is not on this machine."""
+    providers = world.providers()
+    for agent in run.team.agents():
+        providers.program(agent)
+
+
+def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:
+    """What every agent of the session is to run, each in its own place."""
+    return {agent.id: _program(world, session_id, agent, resume) for agent in run.team.agents()}
+
+
+def _program(world: World, session_id: SessionId, agent: Agent, resume: bool) -> Program:
+    providers = world.providers()
+    paths = world.layout.session(session_id)
+    home = Home(world.layout.root, paths.root, os.path.join(paths.unit, agent.id))
+    if not providers.of(agent.provider or "", agent.command).needs_place:
+        return providers.program(agent, home, resume)
+    place = AgentPlace(paths, agent.id)
+    uuid = place.uuid()
+    role = _unit_role(world, session_id, agent.id)
+    own_role = os.path.join(home.unit_dir, _ROLE) if role else ""
+    if agent.prompt:
+        role, own_role = f"{role}\n\n{agent.prompt}".strip("\n"), os.path.join(place.path, _ROLE)
+    home = home._replace(state_dir=place.path, agent_uuid=uuid or world.new_id(), role_file=own_role, role=role)
+    program = providers.program(agent, home, resume and bool(uuid))
+    if agent.prompt:
+        program = program._replace(files=(*program.files, (own_role, role)))
+    return program
+
+
+def furnish(world: World, session_id: SessionId, programs: dict[str, Program]) -> None:
+    """Write what the programs must find at their start."""
+    paths = world.layout.session(session_id)
+    for agent, program in programs.items():
+        if program.uuid:
+            AgentPlace(paths, agent).furnish(program.uuid, program.files, program.seed)
+
+
+def begun_anew(run: Run, programs: dict[str, Program]) -> tuple[str, ...]:
+    """Says which agents do not go on with a conversation, and why."""
+    reasons: dict[str, list[str]] = {}
+    for agent in run.team.agents():
+        program = programs[agent.id]
+        if not program.resumes:
+            why = (
+                "no conversation was kept"
+                if program.can_resume
+                else f"{program.provider} cannot bring a conversation back"
+            )
+            reasons.setdefault(why, []).append(agent.id)
+    return tuple(f"Began anew: {', '.join(agents)} ({why})" for why, agents in reasons.items())
+
+
+def _unit_role(world: World, session_id: SessionId, agent: str) -> str:
+    """What the agent's unit says of its role; empty where it says nothing."""
+    unit = os.path.join(world.layout.session(session_id).unit, agent)
+    if not os.path.isdir(unit):
+        # It is copied when the agent starts.
+        unit = os.path.join(world.layout.unit, agent)
+    try:
+        with opened_beneath(unit, (_ROLE,)) as fd:
+            return os.read(fd, _LONGEST_ROLE).decode("utf-8", "replace").rstrip("\n")
+    except (NotFound, OSError):
+        return ""

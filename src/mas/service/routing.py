@@ -1,0 +1,23 @@
+"""Routing: whom a message is for, and whether its sender may write to them."""
+
+from __future__ import annotations
+
+from mas.model.errors import Forbidden, NoAgent
+from mas.model.team import Agent, Team, may_write
+
+
+def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]:
+    """The agents that `target` means. A sender that is no agent of the team is a person and may write to anyone.
+
+    An agent that writes to a group it is in does not get its own message.
+    """
+    meant = team.targets(target)
+    if sender is None or all(agent.id != sender for agent in team.agents()):
+        return meant
+    others = tuple(agent for agent in meant if agent.id != sender or agent.id == target)
+    if not others:
+        raise NoAgent(f"Nobody but agent {sender} itself is in {target}", "mas show")
+    for agent in others:
+        if rule := may_write(team, sender, agent.id):
+            raise Forbidden(f"Agent {sender} may not write to {agent.id} ({rule})", "mas show")
+    return others

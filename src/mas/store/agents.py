@@ -1,0 +1,89 @@
+"""An agent's own place, `.mas/agents/{id}/`: its provider's files, and the name of its conversation.
+
+The agent writes there too, so whatever it may have put in the way (a link above all) is not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from mas.model.errors import Corrupt
+from mas.model.ids import is_session_id
+from mas.store.atomic import ensure_directory, write_all
+from mas.store.beneath import parse_path
+from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_UUID = "uuid"
+
+
+class AgentPlace:
+    """What MAS keeps for one agent of one session."""
+
+    def __init__(self, paths: SessionPaths, agent: str) -> None:
+        self._parent = paths.at(".mas", "agents")
+        self.path = os.path.join(self._parent, agent)
+
+    def uuid(self) -> str:
+        """The name its conversation was begun under; empty where it has none."""
+        try:
+            fd = os.open(os.path.join(self.path, _UUID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return ""
+        with open(fd, "rb") as file:
+            text = file.read(64).decode("ascii", "replace").strip()
+        return text if is_session_id(text) else ""
+
+    def furnish(self, uuid: str, files: Iterable[tuple[str, str]], seed: Iterable[tuple[str, str]]) -> None:
+        """Write the files anew, and those of `seed` where there is none; paths lie below this place."""
+        ensure_directory(self._parent, PRIVATE_DIR)
+        ensure_directory(self.path, PRIVATE_DIR)
+        for path, text in files:
+            self._write(path, text, again=True)
+        for path, text in seed:
+            self._write(path, text, again=False)
+        self._write(os.path.join(self.path, _UUID), f"{uuid}\n", again=False)
+
+    def _write(self, path: str, text: str, again: bool) -> None:
+        *above, name = parse_path(os.path.relpath(path, self.path))
+        fd = self._opened(above)
+        try:
+            if not again and _is_there(name, fd):
+                return
+            half = f".{name}.tmp"
+            inner = os.open(half, _NEW, PRIVATE_FILE, dir_fd=fd)
+            try:
+                os.fchmod(inner, PRIVATE_FILE)
+                write_all(inner, text.encode("utf-8", "surrogateescape"))
+            finally:
+                os.close(inner)
+            os.rename(half, name, src_dir_fd=fd, dst_dir_fd=fd)
+        finally:
+            os.close(fd)
+
+    def _opened(self, names: list[str]) -> int:
+        """A descriptor of a directory below this place, made where it is missing."""
+        fd = os.open(self.path, _DIRECTORY)
+        for name in names:
+            try:
+                try:
+                    os.mkdir(name, PRIVATE_DIR, dir_fd=fd)
+                except FileExistsError:
+                    pass
+                inner = os.open(name, _DIRECTORY, dir_fd=fd)
+            except NotADirectoryError:
+                raise Corrupt(os.path.join(self.path, name), "not a directory", "remove it") from None
+            finally:
+                os.close(fd)
+            fd = inner
+        return fd
+
+
+def _is_there(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

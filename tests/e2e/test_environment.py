@@ -1,0 +1,112 @@
+"""What an agent has of the environment it was started from: a fixed few, and what its provider names."""
+
+from __future__ import annotations
+
+import os
+
+from tests.site import Site, until
+
+PROVIDER = """
+provider = { id = "teller" }
+[launch]
+argv     = ["sh", "-c", "env > env.txt; mv env.txt told.txt; exec sleep 1000"]
+resume   = ["sh", "-c", "cat {role_file} > role.txt; mv role.txt told.txt; exec sleep 1000"]
+env      = { OWN = "{state_dir}/x", PASSED_TOO = "own" }
+env_pass = ["A_KEY", "PASSED_TOO"]
+seed     = { "{state_dir}/deep/seed.json" = "seed.json" }
+"""
+SECRETS = {"A_SECRET": "s3cret", "SSH_AUTH_SOCK": "/tmp/agent", "DBUS_SESSION_BUS_ADDRESS": "unix:x", "A_KEY": "k3y"}
+TEAM = '{"agents": {"metaManager": {"id": "00", "prompt": "Say «hello»."}}, "env": {"OF_THE_RUN": "1"}}'
+
+
+def teller(site: Site) -> str:
+    """A session of one agent that writes down its environment, started by somebody with secrets."""
+    os.makedirs(site.path("providers"))
+    for name, text in (("teller.toml", PROVIDER), ("seed.json", '{"session": "{session_dir}"}')):
+        with open(site.path("providers", name), "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(site.path("run.json"), "w", encoding="utf-8") as file:
+        file.write(TEAM)
+    return site.start("--config", site.path("run.json"), "--provider", "teller", env=SECRETS | {"PASSED_TOO": "no"})
+
+
+def told(site: Site, session: str) -> str:
+    path = site.session(session, "unit", "00", "told.txt")
+    until(lambda: os.path.exists(path), "what the agent tells")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def test_a_secret_does_not_reach_an_agent_and_what_its_provider_names_does(site: Site) -> None:
+    session = teller(site)
+    environment = dict(line.split("=", 1) for line in told(site, session).splitlines() if "=" in line)
+    assert set(environment) & set(SECRETS) == {"A_KEY"}
+    assert environment["A_KEY"] == "k3y"
+    assert environment["OF_THE_RUN"] == "1"
+    # What a provider's file says is so, whatever the environment says.
+    assert environment["PASSED_TOO"] == "own"
+    assert environment["OWN"] == site.session(session, ".mas", "agents", "00", "x")
+    assert environment["MAS_AGENT_ID"] == "00"
+    assert not [name for name in environment if name.startswith("TMUX")]
+    # Of the one that reads them, tmux keeps none either.
+    assert "s3cret" not in told(site, session)
+
+
+def test_a_secret_of_whoever_started_tmux_does_not_reach_an_agent(site: Site) -> None:
+    site.tmux("new-session", "-d", "-s", "mine", "sleep 1000", env={"A_SECRET": "s3cret"})
+    environment = told(site, teller(site))
+    assert "s3cret" not in environment
+
+
+def test_an_agent_has_a_place_and_a_name_of_its_own_that_last(site: Site) -> None:
+    session = teller(site)
+    told(site, session)
+    place = site.session(session, ".mas", "agents", "00")
+    assert os.stat(place).st_mode & 0o777 == 0o700
+    seed, uuid = os.path.join(place, "deep", "seed.json"), os.path.join(place, "uuid")
+    for path in (seed, uuid, os.path.join(place, "ROLE.md")):
+        assert os.stat(path).st_mode & 0o777 == 0o600
+    with open(seed, encoding="utf-8") as file:
+        assert file.read() == f'{{"session": "{site.session(session)}"}}'
+    with open(uuid, encoding="utf-8") as file:
+        name = file.read()
+    with open(seed, "w", encoding="utf-8") as file:
+        file.write("the program's own by now")
+    site.mas("stop", session)
+    os.remove(site.session(session, "unit", "00", "told.txt"))
+    site.mas("restore", session)
+    with open(site.path("unit", "00", "ROLE.md"), encoding="utf-8") as file:
+        assert told(site, session) == file.read().rstrip("\n") + "\n\nSay «hello»."
+    with open(uuid, encoding="utf-8") as file:
+        assert file.read() == name
+    with open(seed, encoding="utf-8") as file:
+        assert file.read() == "the program's own by now"
+
+
+def test_an_agent_that_cannot_go_on_with_its_conversation_does_not_begin_anew_without_a_word(site: Site) -> None:
+    session = site.start("--team", "pair", "--provider", "shell")
+    site.mas("stop", session)
+    restored = site.json("restore", session)
+    assert restored["warnings"] == ["Began anew: 21, 23 (shell cannot bring a conversation back)"]
+    demo = site.start("--team", "solo", "--provider", "demo")
+    site.mas("stop", demo)
+    assert "Began anew: 00 (no conversation was kept)" in site.mas("restore", demo).stderr
+    with open(site.session(demo, "logs", "session.log"), encoding="utf-8") as file:
+        assert "Began anew: 00" in file.read()
+
+
+def test_a_link_in_an_agents_place_is_not_written_through(site: Site) -> None:
+    session = teller(site)
+    told(site, session)
+    site.mas("stop", session)
+    deep = site.session(session, ".mas", "agents", "00", "deep")
+    os.remove(os.path.join(deep, "seed.json"))
+    os.rmdir(deep)
+    elsewhere = os.path.join(site.directory, "elsewhere")
+    os.mkdir(elsewhere)
+    os.symlink(elsewhere, deep)
+    refused = site.mas("restore", session, code=None)
+    assert refused.returncode != 0
+    assert "not a directory" in refused.stderr
+    assert os.listdir(elsewhere) == []
+    assert site.four_places(session) == {"stopped"}

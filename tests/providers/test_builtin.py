@@ -1,0 +1,184 @@
+"""The providers that come with MAS: what they run, and what they would know of a screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+from mas.model.errors import NoProgram
+from mas.model.team import Agent
+from mas.providers.provider import Home, Program, Providers
+from tests.site import short_directory
+
+HOME = Home(
+    workspace="/ws",
+    session_dir="/ws/sessions/s",
+    unit_dir="/ws/sessions/s/unit/00",
+    state_dir="/ws/sessions/s/.mas/agents/00",
+    agent_uuid="11111111-1111-4111-8111-111111111111",
+    role_file="/ws/sessions/s/unit/00/ROLE.md",
+    role='Be "kind"\nand short',
+)
+STATE = HOME.state_dir
+UUID = HOME.agent_uuid
+REAL = ("aider", "claude", "codex", "gemini")
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    """A directory with a program of each name, and nothing else."""
+    with short_directory() as directory:
+        for name in REAL:
+            path = os.path.join(directory, name)
+            with open(path, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\n")
+            os.chmod(path, 0o755)
+        yield directory
+
+
+def program(place: str, name: str, model: str | None = None, home: Home = HOME, **environ: str) -> Program:
+    providers = Providers("/nowhere", {"PATH": place, **environ})
+    return providers.program(Agent("00", "meta", provider=name, model=model), home)
+
+
+def words(found: Program) -> str:
+    return " ".join((os.path.basename(found.argv[0]), *found.argv[1:]))
+
+
+def test_every_built_in_file_is_whole() -> None:
+    providers = Providers("/nowhere", {"PATH": os.environ["PATH"]})
+    assert providers.names() == ["aider", "claude", "codex", "demo", "gemini", "generic", "shell"]
+    for name in providers.names():
+        assert providers.get(name).description
+
+
+def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
+    found = program(place, "claude", "opus", ANTHROPIC_API_KEY="k" * 30, CLAUDECODE="1", SECRET="x")
+    assert words(found) == (
+        f"claude --model opus --append-system-prompt-file {HOME.role_file} "
+        f"--settings {STATE}/mas-settings.json --session-id {UUID}"
+    )
+    assert dict(found.env) == {
+        "ANTHROPIC_API_KEY": "k" * 30,
+        "CLAUDE_CONFIG_DIR": STATE,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+    ((path, text),) = found.files
+    hooks = json.loads(text)["hooks"]
+    assert path == f"{STATE}/mas-settings.json"
+    assert set(hooks) == set(dict(found.hook_map))
+    for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
+        assert group["hooks"][0]["command"].endswith(f"mas hook {event}")
+    ((path, text),) = found.seed
+    seed = json.loads(text)
+    assert path == f"{STATE}/.claude.json"
+    assert seed["hasCompletedOnboarding"] is True
+    assert seed["projects"] == {HOME.session_dir: {"hasTrustDialogAccepted": True}}
+    assert seed["customApiKeyResponses"]["approved"] == ["k" * 20]
+
+
+def test_claude_without_a_role_and_a_model_gets_the_usual_ones(place: str) -> None:
+    found = program(place, "claude", home=HOME._replace(role_file="", role=""))
+    assert words(found) == f"claude --model sonnet --settings {STATE}/mas-settings.json --session-id {UUID}"
+
+
+def test_codex_is_started_with_its_own_home_and_the_role_in_its_configuration(place: str) -> None:
+    found = program(place, "codex", "gpt", OPENAI_API_KEY="k")
+    assert words(found) == "codex -m gpt -a on-request -s workspace-write --no-daemon"
+    assert words(program(place, "codex")) == "codex -a on-request -s workspace-write --no-daemon"
+    assert dict(found.env) == {"OPENAI_API_KEY": "k", "CODEX_HOME": STATE}
+    ((path, text),) = found.seed
+    config = tomllib.loads(text)
+    assert path == f"{STATE}/config.toml"
+    assert config["developer_instructions"] == HOME.role
+    assert config["model_providers"][config["model_provider"]]["env_key"] == "OPENAI_API_KEY"
+    assert config["projects"] == {HOME.session_dir: {"trust_level": "trusted"}}
+
+
+def test_gemini_is_started_with_its_own_home_and_the_role_as_its_memory(place: str) -> None:
+    found = program(place, "gemini", "pro", GEMINI_API_KEY="k")
+    assert words(found) == f"gemini -m pro --approval-mode default --skip-trust --session-id {UUID}"
+    assert dict(found.env) == {"GEMINI_API_KEY": "k", "GEMINI_CLI_HOME": STATE}
+    files = dict(found.files)
+    settings = json.loads(files[f"{STATE}/.gemini/settings.json"])
+    assert settings["security"]["folderTrust"]["enabled"] is False
+    assert set(settings["hooks"]) == set(dict(found.hook_map))
+    assert files[f"{STATE}/.gemini/GEMINI.md"] == f"{HOME.role}\n"
+
+
+def test_aider_is_started_without_git_and_reads_the_role(place: str) -> None:
+    found = program(place, "aider", "openai/x", OPENAI_API_KEY="k")
+    assert words(found).startswith(f"aider --model openai/x --read {HOME.role_file} --no-git ")
+    assert dict(found.env) == {"OPENAI_API_KEY": "k"}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_conversation_that_was_kept_is_resumed(name: str) -> None:
+    kept = {"aider": "chat.md", "claude": f"projects/x/{UUID}.jsonl", "codex": "sessions/2026/01/a.jsonl",
+            "gemini": ".gemini/tmp/x/chats/a.json"}  # fmt: skip
+    with short_directory() as directory:
+        path = os.path.join(directory, kept[name])
+        bin_ = os.path.join(directory, "bin")
+        os.mkdir(bin_)
+        os.symlink("/bin/true", os.path.join(bin_, name))
+        providers = Providers("/nowhere", {"PATH": bin_})
+        home = HOME._replace(state_dir=directory)
+        agent = Agent("00", "meta", provider=name)
+        assert not providers.program(agent, home, resume=True).resumes
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii"):
+            pass
+        found = providers.program(agent, home, resume=True)
+        assert found.resumes
+        assert "resum" in words(found) or "restore" in words(found)
+        assert "--session-id" not in found.argv
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_one_that_is_not_installed_says_how_to_get_it(name: str) -> None:
+    with pytest.raises(NoProgram, match=name) as refused:
+        program("/nowhere", name)
+    assert "install" in refused.value.hint
+    view = Providers("/nowhere", {"PATH": "/nowhere"}).look(name)
+    assert (view.installed, view.program, view.version) == (False, None, None)
+    assert view.install
+
+
+@pytest.mark.parametrize(
+    ("name", "screen", "kind"),
+    [
+        ("claude", " Is this a project you trust?\n   No, exit\n > Yes, I trust this folder\n", "trust"),
+        ("claude", "                Not logged in · Run /login\n> \n", "auth"),
+        ("codex", " Choose how to go on\n> 1. Sign in with ChatGPT\n", "auth"),
+        ("codex", " 3 hooks need review before they can run.\n", "trust"),
+        ("claude", "an ordinary answer about trust in folders\n> ", ""),
+        ("codex", "an ordinary answer about hooks\n> ", ""),
+    ],
+)
+def test_a_first_screen_that_waits_for_a_person_is_known(name: str, screen: str, kind: str) -> None:
+    dialogs = Providers("/nowhere", {}).get(name).status.startup_dialogs
+    assert [dialog.kind for dialog in dialogs if re.search(dialog.match, screen)] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "state"),
+    [
+        ("claude", "✳ Claude Code", None),
+        ("claude", "◐ Thinking", "working"),
+        ("claude", "⠐ Thinking", "working"),
+        ("codex", "00", None),
+        ("codex", "⠏ 00", "working"),
+        ("codex", "[ . ] Action Required | 00", "blocked"),
+        ("gemini", "◇  Ready (00)", "idle"),
+        ("gemini", "✦  Working… (00)", "working"),
+        ("gemini", "✋  Action Required (00)", "blocked"),
+    ],
+)
+def test_titles_tell_states(name: str, title: str, state: str | None) -> None:
+    titles = Providers("/nowhere", {}).get(name).status.title_map
+    assert next((known for known, pattern in titles if re.search(pattern, title)), None) == state

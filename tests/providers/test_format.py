@@ -1,0 +1,196 @@
+"""The provider format: what a file may say, and what is said of one that may not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from mas.model.errors import BadInput
+from mas.providers.format import Dialog, read_provider
+from tests.site import short_directory
+
+ALL = """
+provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
+models   = { default = "m" }
+input    = { method = "paste", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
+approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false }
+stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
+[launch]
+argv      = ["sh", ["--model", "{model}"]]
+resume    = ["sh", "{agent_uuid}"]
+resume_if = "{state_dir}/*.jsonl"
+env       = { A = "{state_dir}" }
+env_pass  = ["KEY"]
+files     = { "{state_dir}/f" = "template" }
+seed      = { "{state_dir}/s" = "template" }
+[status]
+sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
+start_timeout = 30
+title_map = { working = "^x" }
+hook_map  = { Took = "working" }
+startup_dialogs = [
+    { match = "trust", report = "blocked:trust", hint = "see {workspace}" },
+    { match = "x", report = "error" },
+]
+"""
+ABOUT = "provider = { id = 'mine' }"
+LEAST = f"{ABOUT}\n[launch]\nargv = ['sh']\n"
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    with short_directory() as directory:
+        with open(os.path.join(directory, "template"), "w", encoding="ascii"):
+            pass
+        yield directory
+
+
+def written(place: str, text: str | bytes) -> str:
+    path = os.path.join(place, "mine.toml")
+    with open(path, "wb") as file:
+        file.write(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_everything_a_file_can_say_is_read(place: str) -> None:
+    mine = read_provider(written(place, ALL), "mine")
+    assert (mine.id, mine.description, mine.min_version, mine.version_cmd) == ("mine", "d", "1.2", ("sh", "-v"))
+    assert (mine.install, mine.model, mine.needs_command, mine.needs_place) == ("i", "m", False, True)
+    assert mine.input == ("paste", 0.5, "hook:Took", 9.0, "hold")
+    assert mine.approve == ("key", "y", "Escape", 1.0, False)
+    assert mine.stop == (("C-c", "C-c"), 5.0)
+    assert mine.launch.argv == ("sh", ("--model", "{model}"))
+    assert mine.launch.resume == ("sh", "{agent_uuid}")
+    assert mine.launch.resume_if == "{state_dir}/*.jsonl"
+    assert mine.launch.env == (("A", "{state_dir}"),)
+    assert mine.launch.env_pass == ("KEY",)
+    assert mine.launch.files == (("{state_dir}/f", "template"),)
+    assert mine.launch.seed == (("{state_dir}/s", "template"),)
+    assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
+    assert mine.status.start_timeout == 30
+    assert mine.status.title_map == (("working", "^x"),)
+    assert mine.status.hook_map == (("Took", "working"),)
+    assert mine.status.startup_dialogs == (
+        Dialog("trust", "blocked", "trust", "see {workspace}"),
+        Dialog("x", "error", "", ""),
+    )
+
+
+def test_little_is_enough(place: str) -> None:
+    mine = read_provider(written(place, LEAST), "mine")
+    assert (mine.launch.argv, mine.status.sources, mine.needs_place) == (("sh",), (), False)
+    assert (mine.input.submit_delay, mine.input.ack, mine.approve.method) == (0.2, "none", "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "provider is missing"),
+        ("provider = 'mine'", "provider must be a table"),
+        ("provider = { description = 'x' }\n[launch]", "provider.id is missing"),
+        ("provider = { id = 7 }\n[launch]", "provider.id must be text"),
+        ("provider = { id = 'other' }\n[launch]\nargv = ['sh']", "provider.id must be 'mine', as the file is called"),
+        (ABOUT, "launch is missing"),
+        (f"{ABOUT}\nlaunch = 7", "launch must be a table"),
+        (f"{ABOUT}\n[launch]", "launch.argv is missing"),
+        (f"{ABOUT}\n[launch]\nargv = []", "launch.argv is empty"),
+        (f"{ABOUT}\n[launch]\nargv = [['sh']]", "launch.argv must begin with a program"),
+        (f"{ABOUT}\n[launch]\nargv = 'sh'", "launch.argv must be a list of text"),
+        (f"{ABOUT}\n[launch]\nargv = ['sh', 7]", "launch.argv must be text"),
+        (f"{ABOUT}\n[launch]\nargv = ['sh', ['a', ['b']]]", "launch.argv must be text"),
+        (f'{ABOUT}\n[launch]\nargv = ["sh", "a\\u0000b"]', "launch.argv must not hold a NUL character"),
+        (f"{LEAST}resume = 'x'", "launch.resume must be a list of text"),
+        (f"{LEAST}resume_if = 'x'", "launch.resume_if needs launch.resume"),
+        (f"{LEAST}env = 7", "launch.env must be a table"),
+        (f"{LEAST}env = {{ 'A=B' = 'x' }}", "launch.env.'A=B' is not a variable name"),
+        (f"{LEAST}env = {{ A = 7 }}", "launch.env.A must be text"),
+        (f'{LEAST}env = {{ A = "\\u0000" }}', "launch.env.A must not hold a NUL character"),
+        (f"{LEAST}env_pass = ['A B']", "launch.env_pass: 'A B' is not a variable name"),
+        (f"{LEAST}env_pass = ['TMUX']", "launch.env_pass: TMUX is never passed to an agent"),
+        (f"{LEAST}env_pass = ['TMUX_TMPDIR']", "launch.env_pass: TMUX_TMPDIR is never passed to an agent"),
+        (f"{LEAST}env_pass = ['SSH_AUTH_SOCK']", "launch.env_pass: SSH_AUTH_SOCK is never passed to an agent"),
+        (f"{LEAST}env_pass = ['DBUS_X']", "launch.env_pass: DBUS_X is never passed to an agent"),
+        (f"{LEAST}env_pass = ['MAS_TOKEN']", "launch.env_pass: MAS_TOKEN is never passed to an agent"),
+        (
+            f"{LEAST}files = {{ '/etc/passwd' = 'template' }}",
+            "launch.files.'/etc/passwd': a file is written below {state_dir}/ and nowhere else",
+        ),
+        (
+            f"{LEAST}files = {{ '{{state_dir}}/../x' = 'template' }}",
+            "launch.files.'{state_dir}/../x': a file is written below {state_dir}/ and nowhere else",
+        ),
+        (
+            f"{LEAST}seed = {{ '{{state_dir}}/x' = '/etc/passwd' }}",
+            "launch.seed.'{state_dir}/x': '/etc/passwd' must lie beside the provider's file",
+        ),
+        (
+            f"{LEAST}files = {{ '{{state_dir}}/x' = 'gone' }}",
+            "launch.files.'{state_dir}/x': there is no template 'gone' beside the provider's file",
+        ),
+        (f"{LEAST}argw = []", "launch.'argw' is not known"),
+        (f"{LEAST}[other]", "'other' is not known (known: provider, models, "),
+        ("provider = { id = 'mine', name = 'x' }\n[launch]\nargv = ['sh']", "provider.'name' is not known"),
+        (f"{LEAST}[models]\ndefalt = 'x'", "models.'defalt' is not known (known: default)"),
+        ("provider = { id = 'mine', min_version = '1' }\n[launch]", "provider.min_version needs provider.version_cmd"),
+        ("provider = { id = 'mine', min_version = '1.x', version_cmd = ['x'] }", "it must be numbers such as 1.2.3"),
+        ("provider = { id = 'mine', needs_command = 1 }", "provider.needs_command must be true or false"),
+        (
+            "provider = { id = 'mine', needs_command = true }\n[launch]\nargv = ['sh']",
+            "launch.argv: a provider that needs a command has no arguments of its own",
+        ),
+        (f"{LEAST}[input]\nsubmit_delay = 'x'", "input.submit_delay must be from 0 to 600 seconds"),
+        (f"{LEAST}[input]\nsubmit_delay = -1", "input.submit_delay must be from 0 to 600 seconds"),
+        (f"{LEAST}[input]\nsubmit_delay = inf", "input.submit_delay must be from 0 to 600 seconds"),
+        (f"{LEAST}[input]\nsubmit_delay = nan", "input.submit_delay must be from 0 to 600 seconds"),
+        (f"{LEAST}[input]\nack_timeout = true", "input.ack_timeout must be from 0 to 600 seconds"),
+        (f"{LEAST}[input]\nmethod = 'telepathy'", "input.method is 'telepathy'; it can be: paste"),
+        (f"{LEAST}[input]\nack = 'hook:'", "input.ack is 'hook:'; it can be: hook:EVENT, osc:working, none"),
+        (f"{LEAST}[input]\nbusy = 'shout'", "input.busy is 'shout'; it can be: hold"),
+        (f"{LEAST}[approve]\nmethod = 'x'", "approve.method is 'x'; it can be: hook:EVENT, key, none"),
+        (f"{LEAST}[approve]\nkey = 'a;b'", "approve.key is 'a;b'; it must be a key as tmux calls it"),
+        (f"{LEAST}[stop]\ngraceful = ['-t']", "stop.graceful is '-t'; it must be a key"),
+        (f"{LEAST}[stop]\ntimeout = 601", "stop.timeout must be from 0 to 600 seconds"),
+        (f"{LEAST}[status]\nsources = ['smell']", "status.sources: 'smell' is not known (known: osc7501, "),
+        (f"{LEAST}[status]\ntitle_map = {{ happy = 'x' }}", "status.title_map: 'happy' is not a state (states: "),
+        (f"{LEAST}[status]\ntitle_map = {{ idle = '(' }}", "status.title_map.idle is not a regular expression: "),
+        (f'{LEAST}[status]\ntitle_map = {{ idle = "a\\nb" }}', "status.title_map.idle must be one line"),
+        (f"{LEAST}[status]\nhook_map = {{ 'a=b' = 'idle' }}", "status.hook_map: 'a=b' is not the name of a hook"),
+        (f"{LEAST}[status]\nhook_map = {{ Stop = 'happy' }}", "status.hook_map.Stop: 'happy' is not a state"),
+        (f"{LEAST}[status]\nstartup_dialogs = 7", "status.startup_dialogs must be a list of tables"),
+        (
+            f"{LEAST}[[status.startup_dialogs]]\nmatch = '['\nreport = 'error'",
+            "status.startup_dialogs[0].match is not a regular expression: ",
+        ),
+        (
+            f"{LEAST}[[status.startup_dialogs]]\nmatch = 'x'\nreport = 'press Enter'",
+            "status.startup_dialogs[0].report must be blocked:KIND or error",
+        ),
+        (
+            f"{LEAST}[[status.startup_dialogs]]\nmatch = 'x'\nreport = 'error'\nkey = 'Enter'",
+            "status.startup_dialogs[0].'key' is not known (known: ",
+        ),
+    ],
+)
+def test_a_file_that_describes_no_provider_is_named_with_what_is_wrong(place: str, text: str, complaint: str) -> None:
+    path = written(place, text)
+    with pytest.raises(BadInput) as refused:
+        read_provider(path, "mine")
+    assert refused.value.message.startswith(f"{path}: ")
+    assert complaint in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["not toml", b"\xff\xfe"])
+def test_what_is_not_toml_is_said_to_be_none(place: str, text: str | bytes) -> None:
+    path = written(place, text)
+    with pytest.raises(BadInput, match=f"^{path} is not TOML: "):
+        read_provider(path, "mine")
+
+
+@pytest.mark.parametrize("field", ["argv = ['sh', 'X']", "argv = ['sh', ['X']]", "argv = ['sh']\nresume = ['X']",
+                                   "argv = ['sh']\nenv = { A = 'X' }"])  # fmt: skip
+def test_an_unknown_placeholder_is_named_wherever_it_stands(place: str, field: str) -> None:
+    path = written(place, f"{ABOUT}\n[launch]\n{field.replace('X', 'a{nonsense}b')}")
+    with pytest.raises(BadInput, match=r"uses \{nonsense\}, which MAS does not know \(known: agent_uuid, "):
+        read_provider(path, "mine")
