@@ -1,44 +1,70 @@
-"""mas up: Make a workspace if needed and start a team in it, unless one is already running."""
+"""mas up: Make a workspace if needed, start a team in it, serve it, and say where: the newcomer's one command."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from mas.bootstrap import init, open_mas
+from mas.bootstrap import init, open_mas, open_serving
 from mas.cli.command import Arguments
-from mas.cli.render import Render, short_path
-from mas.cli.start_ import tell_started
+from mas.cli.render import Render, count, short_path
 from mas.model.errors import NoWorkspace
 from mas.model.ids import SessionId
 from mas.model.run import Run
-from mas.settings import find_root
+from mas.model.views import SessionDetail
+from mas.service.mas import Mas
+from mas.settings import find_root, has_browser
 
 EXAMPLES = """
 mas up
 mas up ~/teams/shop
+mas up --no-browser --json
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", nargs="?", metavar="DIR", help="the workspace (default: this one, else here)")
+    parser.add_argument("--port", type=int, metavar="N", help="the server's port (default: the first free from 7717)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser, only print the address")
 
 
 def run(args: Arguments, out: Render) -> int:
+    from mas.client.connection import login_code
+
     made = init(args.directory or args.workspace or _here(), None, None)
     if made.made:
-        out.talk(f"Made workspace {made.name} in {made.workspace}")
-    mas = open_mas(made.workspace)
-    running = mas.list(status="active").sessions
+        out.talk(f"Made workspace {made.name} in {short_path(made.workspace)}")
+    session = _running(open_mas(made.workspace), out)
+    serving = open_serving(made.workspace)
+    server = serving.find() or serving.detach(["--port", str(args.port)] if args.port is not None else [])
+    code = login_code(server.socket)
     if os.path.realpath(_here()) != made.workspace:
         out.talk(f"first: cd {short_path(made.workspace)}")
-    if running:
-        out.talk(f"{running[0].tmux_session} is already running: mas attach {running[0].session_id[:8]}")
-        session = mas.show(SessionId(running[0].session_id))
-        out.result(session, lambda: out.line(session.session_id))
-        return 0
-    tell_started(mas.start(Run(), progress=out.progress("copying templates")), out)
+    prefix = session.session_id[:8]
+    out.talk(f"next:  mas attach {prefix}  ·  mas stop {prefix}  ·  mas serve --stop")
+    out.talk("Open this address in a browser; it signs you in once, within five minutes:")
+    body = {"session": session, "server": server, "url": code.url, "expiresAt": code.expires_at}
+    out.result(body, lambda: out.line(code.url))
+    if has_browser() and out.is_terminal and not args.no_browser:
+        import webbrowser
+
+        webbrowser.open(code.url)
     return 0
+
+
+def _running(mas: Mas, out: Render) -> SessionDetail:
+    """The session that runs, or a new one."""
+    running = mas.list(status="active").sessions
+    if running:
+        out.talk(f"{running[0].tmux_session} is already running")
+        return mas.show(SessionId(running[0].session_id))
+    session = mas.start(Run(), progress=out.progress("copying templates"))
+    for warning in session.warnings:
+        out.talk(warning)
+    out.talk(
+        f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} in {short_path(session.working_dir)}"
+    )
+    return session
 
 
 def _here() -> str:

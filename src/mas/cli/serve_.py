@@ -1,0 +1,95 @@
+"""mas serve: Put the workspace behind HTTP, for pages, scripts and agents; agents go on when it ends."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.bootstrap import open_serving
+from mas.cli.command import Arguments
+from mas.cli.render import Render
+from mas.model.errors import BadInput
+from mas.model.reports import ServerInfo
+
+EXAMPLES = """
+mas serve
+mas serve --detach
+mas serve --stop
+mas serve --host 10.0.0.5 --tls-cert cert.pem --tls-key key.pem
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, metavar="N", help="which port (default: the first free from 7717; 0: any)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="serve HTTPS with this certificate")
+    parser.add_argument("--tls-key", metavar="FILE", help="and this key")
+    parser.add_argument(
+        "--behind-proxy", action="store_true", help="a proxy on this machine brings HTTPS; believe its headers"
+    )
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a name people use for it; may be repeated"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--detach", action="store_true", help="run in the background, with logs/api.pid and logs/api.log")
+    what.add_argument("--stop", action="store_true", help="end the server that runs")
+    what.add_argument("--install-unit", action="store_true", help="have systemd run it for this user")
+
+
+def run(args: Arguments, out: Render) -> int:
+    if args.port is not None and not 0 <= args.port < 1 << 16:
+        raise BadInput(f"Not a port: {args.port}")
+    if args.stop:
+        return _stop(args, out)
+    if args.install_unit:
+        return _install(args, out)
+    from mas.http.server import Options, serve
+
+    options = Options(args.host, args.port, args.tls_cert, args.tls_key, args.behind_proxy, tuple(args.allow_host))
+    options.check()
+    if args.detach:
+        tell(open_serving(args.workspace).detach(_options(args)), out)
+        return 0
+
+    def ready(info: ServerInfo) -> None:
+        tell(info, out)
+        out.flush()
+
+    serve(args.workspace, options, ready)
+    return 0
+
+
+def tell(info: ServerInfo, out: Render) -> None:
+    """Where the server is."""
+    out.talk("Sign a browser in with the address that `mas url` prints; programs use `mas token`")
+    out.result(info, lambda: out.line(info.url))
+
+
+def _stop(args: Arguments, out: Render) -> int:
+    info = open_serving(args.workspace).stop()
+    if info is None:
+        out.talk("No server runs for this workspace")
+    else:
+        out.talk(f"Ended the server at {info.url}; its agents go on")
+        out.result(info, lambda: None)
+    return 0
+
+
+def _install(args: Arguments, out: Render) -> int:
+    path, command = open_serving(args.workspace).install_unit(_options(args))
+    out.talk(f"Start it now and at every login: {command}")
+    out.result({"unit": path, "command": command}, lambda: out.line(path))
+    return 0
+
+
+def _options(args: Arguments) -> list[str]:
+    """The same options for the server's own process."""
+    from os.path import abspath
+
+    words = ["--host", args.host]
+    words += ["--port", str(args.port)] if args.port is not None else []
+    for flag, path in (("--tls-cert", args.tls_cert), ("--tls-key", args.tls_key)):
+        words += [flag, abspath(path)] if path else []
+    words += ["--behind-proxy"] if args.behind_proxy else []
+    for name in args.allow_host:
+        words += ["--allow-host", name]
+    return words

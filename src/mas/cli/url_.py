@@ -1,0 +1,27 @@
+"""mas url: Print an address that signs a browser in, once, within five minutes."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.bootstrap import open_serving
+from mas.cli.command import Arguments
+from mas.cli.render import Render
+
+EXAMPLES = """
+mas url
+xdg-open "$(mas url)"
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    return
+
+
+def run(args: Arguments, out: Render) -> int:
+    from mas.client.connection import login_code
+
+    code = login_code(open_serving(args.workspace).need().socket)
+    out.talk("Good once, for five minutes")
+    out.result(code, lambda: out.line(code.url))
+    return 0

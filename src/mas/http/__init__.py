@@ -1,0 +1,1 @@
+"""The product behind HTTP: routes that call the `Mas` protocol, guards in front of them."""

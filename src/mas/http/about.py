@@ -1,0 +1,50 @@
+"""About the server: teams, providers, health, metrics, and its documentation."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+
+from mas import __version__
+from mas.http.docs import page
+from mas.http.product import Product
+from mas.http.wire import answer, answers, refused
+from mas.model.reports import Health, ProviderList, TeamList
+
+router = APIRouter(tags=["about"])
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/health", summary="Liveness", **answers(Health))
+async def health() -> Response:
+    """That the server answers. Needs no token."""
+    return answer(Health("ok", __version__))
+
+
+@router.get("/teams", summary="List teams", **answers(TeamList))
+def teams(mas: Product) -> Response:
+    """The teams a session can be started with by name."""
+    return answer(TeamList(mas.teams()))
+
+
+@router.get("/providers", summary="List providers", **answers(ProviderList))
+def providers(mas: Product) -> Response:
+    """The agent programs MAS knows, and which of them are on this machine."""
+    return answer(ProviderList(mas.providers()))
+
+
+@router.get(
+    "/metrics",
+    summary="Numbers for Prometheus",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {}}, "description": "Metrics"}, **refused()},
+)
+def metrics(request: Request) -> Response:
+    """Sessions by status, agents and messages by state, request times, event-loop lag, disk."""
+    return Response(request.app.state.metrics.text(), media_type=_METRICS)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """The API, for people to read."""
+    return HTMLResponse(page(request.app.openapi()))

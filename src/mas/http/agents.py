@@ -1,0 +1,48 @@
+"""`/sessions/{id}/agents`: who is in a session, what they show, what they and MAS wrote down."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from mas.http.product import Product, known
+from mas.http.wire import AgentPath, SessionPath, answer, answers
+from mas.model.reports import AgentList, AgentOutput, LogText, Variables
+
+router = APIRouter(tags=["agents"])
+
+Lines = Annotated[int, Query(ge=1, le=100_000)]
+SomeLines = Annotated[int, Query(ge=0, le=100_000)]
+SomeAgent = Annotated[str | None, Query(pattern="^[0-9]{2}$")]
+
+
+@router.get("/sessions/{sessionId}/agents", summary="List agents", **answers(AgentList, 200, 404, 410))
+def agents(mas: Product, session_id: SessionPath) -> Response:
+    """The session's agents as they are now."""
+    with known(mas, session_id) as session:
+        return answer(AgentList(mas.show(session).agents))
+
+
+@router.get(
+    "/sessions/{sessionId}/agents/{agent}/output", summary="See a screen", **answers(AgentOutput, 200, 404, 410)
+)
+def output(mas: Product, session_id: SessionPath, agent: AgentPath, lines: Lines = 100) -> Response:
+    """What an agent's terminal shows; once it is gone, what its log kept."""
+    with known(mas, session_id) as session:
+        return answer(mas.output(session, agent, lines))
+
+
+@router.get("/sessions/{sessionId}/logs", summary="Read a log", **answers(LogText, 200, 404, 410))
+def logs(mas: Product, session_id: SessionPath, agent: SomeAgent = None, lines: SomeLines = 100) -> Response:
+    """The last lines of the session's log, or of an agent's."""
+    with known(mas, session_id) as session:
+        mas.show(session)
+        return answer(LogText(agent, mas.logs(session, agent, lines)))
+
+
+@router.get("/sessions/{sessionId}/env", summary="See variables", **answers(Variables, 200, 404, 410))
+def env(mas: Product, session_id: SessionPath, agent: SomeAgent = None) -> Response:
+    """The variables that tell a program in which session it is."""
+    with known(mas, session_id) as session:
+        return answer(Variables(mas.env(session, agent)))

@@ -1,0 +1,116 @@
+"""The app: the product's routes with the guard in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mas import __version__
+from mas.http import about, agents, events, files, messages, runs, sessions, signin, terminal, upkeep
+from mas.http.errors import add_handlers
+from mas.http.events import EventFeed
+from mas.http.guard import Guard
+from mas.http.limits import Limits
+from mas.http.metrics import Metrics
+from mas.http.viewer import Hall
+from mas.http.wire import Problem
+from mas.service.access import Access
+from mas.service.mas import Mas
+
+_ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
+_GROUPS = (runs, sessions, agents, messages, files, events, terminal, upkeep, about, signin)
+
+
+class Parts(NamedTuple):
+    """What an app is made of: `events` is where new ones show, `told` hears of every request that is over."""
+
+    mas: Mas
+    access: Access
+    url: str
+    hosts: tuple[str, ...]
+    events: str
+    limits: Limits
+    told: Callable[[dict[str, Any]], None]
+
+    @property
+    def cookie(self) -> str:
+        """Browsers do not keep the cookies of two ports apart: the name has to."""
+        return f"mas-{urlsplit(self.url).port}"
+
+
+def create_app(parts: Parts) -> FastAPI:
+    """All routes; whoever serves it puts the guard in front."""
+    metrics = Metrics(parts.mas)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        feed = app.state.feed = EventFeed(parts.mas, parts.events)
+        tasks = [asyncio.create_task(feed.run()), asyncio.create_task(metrics.watch_loop())]
+        try:
+            yield
+        finally:
+            feed.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    app = FastAPI(
+        title="MAS", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=lifespan
+    )
+    app.state.mas = parts.mas
+    app.state.access = parts.access
+    app.state.metrics = metrics
+    app.state.hall = Hall()
+    app.state.url = parts.url
+    app.state.cookie = parts.cookie
+    for group in _GROUPS:
+        app.include_router(group.router)
+    add_handlers(app)
+    _describe(app)
+    return app
+
+
+def guarded(app: FastAPI, parts: Parts) -> ASGIApp:
+    """The app with the guard in front of it."""
+
+    def told(record: dict[str, Any]) -> None:
+        app.state.metrics.request(record["method"], record.pop("route"), record["status"], record["seconds"])
+        parts.told(record)
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        with app.state.metrics.open_stream(scope):
+            await app(scope, receive, send)
+
+    return Guard(counted, parts.access, parts.hosts, parts.cookie, parts.limits, told)
+
+
+def close_streams(app: FastAPI) -> None:
+    """End what would go on for ever, so that the server can."""
+    app.state.feed.close()
+
+
+def _describe(app: FastAPI) -> None:
+    """Add to the API's description what all calls share: refusals and the token."""
+    made = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = made()
+            parts = schema.setdefault("components", {})
+            parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
+                by_alias=True, ref_template="#/components/schemas/{model}"
+            )
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"token": []}]
+            schema["paths"]["/health"]["get"]["security"] = []
+            for unused in ("HTTPValidationError", "ValidationError"):
+                parts["schemas"].pop(unused, None)
+        return app.openapi_schema or schema
+
+    app.openapi = described  # type: ignore[method-assign] # how FastAPI lets it be extended

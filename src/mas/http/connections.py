@@ -1,0 +1,142 @@
+"""Connections: how many there may be, how long they may dawdle, and who may use the socket file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from mas.http.errors import refusal
+from mas.http.guard import HEADERS
+from mas.http.limits import Limits
+
+
+class Connection(HttpToolsProtocol):
+    """One client's connection. One that sends too slowly, sends too long a head, or does not read, is closed."""
+
+    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], limits: Limits) -> None:
+        super().__init__(config, state, app_state)
+        self._limits = limits
+        self._slow: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        # Bytes since the last that were a body's: those of a head, or of what may follow a body.
+        self._loose = 0
+        self._in_head = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        there = transport.get_extra_info("socket")
+        on_file = there is not None and there.family == socket.AF_UNIX
+        # However many others there are, whoever owns the workspace can come in by the socket file.
+        if not (_may_use(there) if on_file else len(self.connections) <= self._limits.connections):
+            transport.abort()
+            return
+        self._await_rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._rest_is_there()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._loose += len(data)
+        super().data_received(data)
+        if self.transport.get_protocol() is not self:
+            return
+        if self._loose > self._limits.head_size:
+            self.transport.abort()
+        elif self.timeout_keep_alive_task is None and self._is_idle():
+            # The rest of a request that was answered early, or an empty line: the next head is awaited from here on.
+            self._await_rest()
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        self._await_rest()
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What follows a body in the form of headers is nothing anybody asked for.
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if not (self.parser.should_upgrade() and self._should_upgrade()):
+            self._rest_is_there()
+        if not self.url.startswith(b"/") and b"://" in self.url:
+            self._take_host_from_url()
+        super().on_headers_complete()
+        if len(self.pipeline) > self._limits.waiting:
+            # Each answer would make room for thousands more.
+            self.transport.abort()
+
+    def on_body(self, body: bytes) -> None:
+        self._loose = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._loose = 0
+        self._rest_is_there()
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._rest_is_there()
+        super().handle_websocket_upgrade()
+        accepted = self.transport.get_protocol()
+        if not (isinstance(accepted, WebSocketsSansIOProtocol) and accepted.handshake_initiated):
+            # A head that one parser takes and the other does not.
+            self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        response = refusal(400, "bad-request", msg)
+        headers = [*response.raw_headers, *HEADERS, (b"connection", b"close")]
+        lines = [STATUS_LINE[400], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", response.body]
+        self.transport.write(b"".join(lines))
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        if self._unread is None:
+            self._unread = self.loop.call_later(self._limits.unread_time, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def _take_host_from_url(self) -> None:
+        """The address in the request line goes before the header; both go through the guard as one."""
+        _, _, rest = self.url.partition(b"://")
+        self.headers[:] = [(name, value) for name, value in self.headers if name != b"host"]
+        self.headers.append((b"host", rest.partition(b"/")[0]))
+
+    def _is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr] # None at first
+
+    def _await_rest(self) -> None:
+        if self._slow is None:
+            self._slow = self.loop.call_later(self._limits.head_time, self.transport.abort)
+
+    def _rest_is_there(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+
+def _may_use(there: socket.socket) -> bool:
+    """Whether the other end of a socket file is this user (or root)."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        # Elsewhere the file's mode is the guard.
+        return True
+    with socket.socket(fileno=os.dup(there.fileno())) as peer:
+        _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return uid in (os.getuid(), 0)

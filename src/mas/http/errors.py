@@ -1,0 +1,126 @@
+"""Refusals as `application/problem+json`: the one place that gives errors their HTTP status."""
+
+from __future__ import annotations
+
+import json
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from mas.http.wire import PROBLEM
+from mas.model.errors import (
+    Archived,
+    BadInput,
+    Conflict,
+    Denied,
+    Disk,
+    DiskFull,
+    Forbidden,
+    MasError,
+    NoProgram,
+    NotFound,
+    NotSignedIn,
+    TooMuch,
+    Unavailable,
+)
+
+_STATUS: tuple[tuple[type[MasError], int], ...] = (
+    (BadInput, 422),
+    (NoProgram, 422),
+    (NotFound, 404),
+    (Archived, 410),
+    (Conflict, 409),
+    (NotSignedIn, 401),
+    (Forbidden, 403),
+    (Denied, 403),
+    (TooMuch, 429),
+    (DiskFull, 507),
+    (Disk, 500),
+    (Unavailable, 503),
+    (MasError, 500),
+)
+_CODES = {404: "not-found", 405: "no-method", 413: "too-large", 400: "bad-request"}
+_LONGEST_ECHO = 100
+_log = logging.getLogger("mas.http")
+
+
+def add_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(MasError, _mas_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _failure)
+
+
+def problem(error: MasError, request_id: str = "") -> Response:
+    """The refusal an error stands for."""
+    status = next(status for kind, status in _STATUS if isinstance(error, kind))
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "1"} if status == 429 else {}
+    return refusal(status, error.code, error.message, hint=error.hint, request_id=request_id, headers=headers)
+
+
+def refusal(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    hint: str = "",
+    errors: list[dict[str, Any]] | None = None,
+    request_id: str = "",
+    headers: dict[str, str] | None = None,
+) -> Response:
+    body: dict[str, Any] = {
+        "type": f"urn:mas:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "hint": hint,
+        "errors": errors or [],
+        "requestId": request_id,
+    }
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(text, status, headers, PROBLEM)
+
+
+def _mas_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MasError)
+    return problem(error, _id_of(request))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """A body, path or query of the wrong shape; says where, and does not echo what was sent at length."""
+    assert isinstance(error, RequestValidationError)
+    found = [
+        {"where": ".".join(str(step)[:_LONGEST_ECHO] for step in item["loc"]), "what": str(item["msg"])}
+        for item in error.errors()[:20]
+    ]
+    detail = "; ".join(f"{item['where']}: {item['what']}" for item in found[:3])
+    return refusal(422, BadInput.code, detail, errors=found, request_id=_id_of(request))
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, "refused")
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else dict(error.headers or {})
+    return refusal(error.status_code, code, str(error.detail), request_id=_id_of(request), headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """What the path can be asked for, by all of its routes."""
+    matching = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
+
+
+def _failure(request: Request, error: Exception) -> Response:
+    """Something nobody thought of: all of it into the log, nothing of it to the caller."""
+    _log.exception("%s failed", request.url.path, exc_info=error)
+    return refusal(500, "error", "The server failed; its log says how", hint="mas logs", request_id=_id_of(request))
+
+
+def _id_of(request: Request) -> str:
+    return str(getattr(request.state, "request_id", ""))

@@ -1,0 +1,25 @@
+"""Limits: how much one caller may take of the server, so that there is enough for the others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """What is allowed at most; times are in seconds, sizes in bytes, rates in requests per second."""
+
+    connections: int = 1024
+    # Requests on one connection whose turn has not come yet.
+    waiting: int = 64
+    head_size: int = 64 << 10
+    # A message of 1 MiB may take six times that in JSON.
+    body_size: int = 8 << 20
+    head_time: float = 10.0
+    body_time: float = 30.0
+    # How long an answer may wait for somebody who does not read it.
+    unread_time: float = 60.0
+    rate: float = 1000.0
+    burst: float = 2000.0
+    # Of requests without a good token.
+    failed_rate: float = 100.0
+    failed_burst: float = 200.0

@@ -1,0 +1,86 @@
+"""The server's log: one JSON line per request, in `api.log` and in the log of the session it was about."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from queue import Empty, Full, Queue
+from threading import Thread
+from typing import Any
+
+_SESSION = re.compile(r"/sessions/([0-9a-f-]{36})(?:/|$)")
+_MOST_WAITING = 10_000
+# What happens every few seconds and tells nobody anything.
+_QUIET = {"/health", "/metrics"}
+
+Write = Callable[[str | None, str], None]
+
+
+class RequestLog:
+    """Writes in a thread of its own, so that a slow disk delays no request; what it cannot keep up with is counted."""
+
+    def __init__(self, write: Write, now: Callable[[], str]) -> None:
+        self._write = write
+        self._now = now
+        self._waiting: Queue[tuple[str | None, dict[str, Any]] | None] = Queue(_MOST_WAITING)
+        self._lost = 0
+        self._thread = Thread(target=self._run, name="request-log", daemon=True)
+        self._thread.start()
+
+    def request(self, record: dict[str, Any]) -> None:
+        """Keep one request."""
+        if record["path"] in _QUIET and record["status"] == 200:
+            return
+        about = _SESSION.match(record["path"])
+        # Only of sessions that were found: a guessed id must not make a file.
+        session_id = about[1] if about and 200 <= record["status"] < 400 else None
+        self.line(session_id, {"at": self._now(), "level": "info", "event": "request", **record})
+
+    def line(self, session_id: str | None, record: dict[str, Any]) -> None:
+        try:
+            self._waiting.put_nowait((session_id, record))
+        except Full:
+            self._lost += 1
+
+    def close(self) -> None:
+        """Write what is waiting, and end."""
+        self._waiting.put(None)
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            session_id, record = item
+            if self._lost:
+                record["lost"], self._lost = self._lost, 0
+            text = json.dumps(record, ensure_ascii=False)
+            self._write(None, text)
+            if session_id:
+                self._write(session_id, text)
+        while True:
+            try:
+                self._waiting.get_nowait()
+            except Empty:
+                return
+
+
+class LogHandler(logging.Handler):
+    """Carries what libraries and our own code log into the same file."""
+
+    def __init__(self, log: RequestLog, now: Callable[[], str]) -> None:
+        super().__init__(logging.INFO)
+        self._log = log
+        self._now = now
+
+    def emit(self, record: logging.LogRecord) -> None:
+        body = {
+            "at": self._now(),
+            "level": record.levelname.lower(),
+            "event": "log",
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            body["trace"] = logging.Formatter().formatException(record.exc_info)
+        self._log.line(None, body)

@@ -1,0 +1,48 @@
+"""`/sessions/{id}/messages`: write to agents, and see what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from mas.http.product import Caller, Product, known
+from mas.http.wire import MessageBody, SessionPath, answer, answers
+from mas.model.errors import Forbidden
+from mas.model.message import Box, MessageList
+from mas.model.reports import MessageCounts, Sent
+
+router = APIRouter(tags=["messages"])
+
+
+@router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
+def send(mas: Product, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
+    """Write to an agent, a unit, `managers` or `all`. An agent can write in its own name only."""
+    if not caller.is_owner and body.sender not in (None, caller.agent):
+        raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
+    sender = body.sender if caller.is_owner else caller.agent
+    with known(mas, session_id) as session:
+        return answer(mas.send(session, body.target, body.message, sender, body.id), 202)
+
+
+@router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))
+def messages(
+    mas: Product,
+    caller: Caller,
+    session_id: SessionPath,
+    agent: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Only those from or to this agent")] = None,
+    limit: Annotated[int, Query(ge=0, le=10_000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    box: Annotated[Box, Query(description="Which of an agent's: `inbox` those to it, `sent` those from it")] = Box.ALL,
+) -> Response:
+    """The session's messages, newest last. An agent sees its own only."""
+    if not caller.is_owner and agent not in (None, caller.agent):
+        raise Forbidden(f"Agent {caller.agent} cannot read the messages of {agent}")
+    with known(mas, session_id) as session:
+        return answer(mas.messages(session, agent if caller.is_owner else caller.agent, limit, offset, box))
+
+
+@router.get("/message-counts", summary="Count messages", **answers(MessageCounts))
+def message_counts(mas: Product) -> Response:
+    """How many deliveries of the active sessions are in each state."""
+    return answer(MessageCounts(mas.message_counts()))

@@ -1,0 +1,120 @@
+"""Metrics for Prometheus: sessions, agents, messages, requests, the event loop, the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from starlette.types import Scope
+
+from mas.model.state import State
+from mas.service.mas import Mas
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LAG_EVERY = 1.0
+# Counting files and processes costs more than a scrape should.
+_KEEP = 10.0
+
+
+class Metrics:
+    """Counts as requests pass; looks at the workspace when it is scraped."""
+
+    def __init__(self, mas: Mas) -> None:
+        self._registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "mas_request_seconds",
+            "Time to answer a request",
+            ["method", "route", "status"],
+            registry=self._registry,
+            buckets=_BUCKETS,
+        )
+        self._lag = Gauge("mas_event_loop_lag_seconds", "How late the event loop last was", registry=self._registry)
+        self._worst = Gauge(
+            "mas_event_loop_lag_max_seconds", "How late the event loop was at worst", registry=self._registry
+        )
+        self._streams = Gauge("mas_streams", "Open event streams and terminals", ["kind"], registry=self._registry)
+        self._registry.register(_Workspace(mas))
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._seconds.labels(method, route, str(status)).observe(seconds)
+
+    @contextmanager
+    def open_stream(self, scope: Scope) -> Iterator[None]:
+        """Count what is open for long, while it is."""
+        kind = "terminals" if scope["type"] == "websocket" else "events" if scope.get("path") == "/events" else ""
+        if not kind:
+            yield
+            return
+        with self._streams.labels(kind).track_inprogress():
+            yield
+
+    async def watch_loop(self) -> None:
+        """Measure, for ever, how late the event loop is."""
+        worst = 0.0
+        while True:
+            wanted = time.monotonic() + _LAG_EVERY
+            await asyncio.sleep(_LAG_EVERY)
+            lag = max(0.0, time.monotonic() - wanted)
+            worst = max(worst, lag)
+            self._lag.set(lag)
+            self._worst.set(worst)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _Workspace:
+    """What is in the workspace, kept for some seconds."""
+
+    def __init__(self, mas: Mas) -> None:
+        self._mas = mas
+        self._lock = Lock()
+        self._families: list[Metric] = []
+        self._until = 0.0
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._families = self._look()
+                self._until = time.monotonic() + _KEEP
+            return self._families
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, so that registering does not look at the workspace."""
+        return []
+
+    def _look(self) -> list[Metric]:
+        stats = self._mas.stats()
+        by_status = {
+            "active": stats.active,
+            "stopped": stats.stopped,
+            "error": stats.error,
+            "archived": stats.archived,
+            "deleted": stats.deleted,
+        }
+        states = dict.fromkeys(map(str, State), 0)
+        for session in stats.sessions:
+            for state, number in session.states.items():
+                states[state] += number
+        return [
+            _family("mas_sessions", "Sessions by status", "status", by_status),
+            _family("mas_agents", "Agents of active sessions by state", "state", states),
+            _family("mas_messages", "Messages by state of delivery", "state", self._mas.message_counts()),
+            GaugeMetricFamily("mas_disk_bytes", "Disk taken by all sessions", stats.disk),
+            GaugeMetricFamily(
+                "mas_processes", "Processes of all sessions", sum(session.processes for session in stats.sessions)
+            ),
+        ]
+
+
+def _family(name: str, text: str, label: str, values: dict[str, Any]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family

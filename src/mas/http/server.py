@@ -1,0 +1,205 @@
+"""The server: listens on an address and on a socket file until told to end. Agents go on without it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import NamedTuple
+
+import uvicorn
+
+from mas import __version__
+from mas.bootstrap import Served, open_server, utc_now
+from mas.http.app import Parts, close_streams, create_app, guarded
+from mas.http.connections import Connection
+from mas.http.limits import Limits
+from mas.http.log import LogHandler, RequestLog
+from mas.model.errors import BadInput, Unavailable
+from mas.model.reports import ServerInfo
+
+DEFAULT_PORT = 7717
+_MORE_PORTS = 20
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with
+_BACKLOG = 1024
+_LARGEST_FRAME = 256 << 10
+_GOODBYE = 3
+
+
+class Options(NamedTuple):
+    """How to listen."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    behind_proxy: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+    def check(self) -> None:
+        """`BadInput` for what would put tokens on a network in the clear, or could serve nobody."""
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise BadInput("TLS needs both files: --tls-cert and --tls-key")
+        if not all((self.host, *self.allow_hosts)):
+            raise BadInput("An address or a name cannot be empty")
+        for path in (self.tls_cert, self.tls_key):
+            if path and not os.access(path, os.R_OK):
+                raise BadInput(f"Cannot read {path}")
+        if self.tls_cert and self.tls_key:
+            _check_pair(self.tls_cert, self.tls_key)
+        if _is_loopback(self.host):
+            return
+        if not self.tls_cert and not self.behind_proxy:
+            raise BadInput(
+                f"Listening on {self.host} would send tokens over the network in the clear",
+                "mas serve --host … --tls-cert FILE --tls-key FILE, or --behind-proxy",
+            )
+        if self.host in _ANY and not self.allow_hosts:
+            raise BadInput("Which names may be used for this server?", "mas serve --allow-host NAME")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        own = () if self.host in _ANY else (self.host,)
+        return (*_LOOPBACK, *own, *self.allow_hosts)
+
+
+def serve(workspace: str | None, options: Options, ready: Callable[[ServerInfo], None]) -> None:
+    """Serve the workspace until a signal ends it; `ready` hears where, once it listens."""
+    options.check()
+    with open_server(workspace) as served:
+        served.presence.claim()
+        try:
+            _serve(served, options, ready)
+        finally:
+            served.presence.withdraw()
+
+
+def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]) -> None:
+    address = _listen(options)
+    host = "127.0.0.1" if options.host in _ANY else options.host
+    scheme = "https" if options.tls_cert else "http"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}"
+    info = ServerInfo(os.getpid(), url, served.presence.socket, utc_now(), __version__)
+    log = RequestLog(served.log, utc_now)
+    logger = logging.getLogger()
+    handler = LogHandler(log, utc_now)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    parts = Parts(served.mas, served.access, url, options.hosts, served.events, options.limits, log.request)
+    app = create_app(parts)
+    config = uvicorn.Config(
+        guarded(app, parts),
+        http=Connection,
+        ws="websockets-sansio",
+        loop="uvloop",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=options.behind_proxy,
+        forwarded_allow_ips="127.0.0.1,::1",
+        ssl_certfile=options.tls_cert,
+        ssl_keyfile=options.tls_key,
+        ws_max_size=_LARGEST_FRAME,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=_GOODBYE,
+    )
+
+    def listening() -> None:
+        served.presence.announce(info)
+        ready(info)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn sends itself the signal again once it has ended; there is still something to put away.
+        signal.signal(number, lambda *_: None)
+    try:
+        _Server(config, options.limits, served.presence.socket, listening, lambda: close_streams(app)).run([address])
+    finally:
+        logger.removeHandler(handler)
+        log.close()
+
+
+class _Server(uvicorn.Server):
+    """Listens on a socket file too, which has neither TLS nor tokens, and ends streams before it waits for requests."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        limits: Limits,
+        path: str,
+        listening: Callable[[], None],
+        close_streams: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._limits = limits
+        self._path = path
+        self._listening = listening
+        self._close_streams = close_streams
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([])
+        if self.should_exit:
+            return
+
+        def connection() -> asyncio.Protocol:
+            return Connection(self.config, self.server_state, self.lifespan.state, self._limits)
+
+        # Its directory is this user's alone, so nobody else can come in before the mode is right.
+        file = socket.socket(socket.AF_UNIX)
+        file.bind(self._path)
+        os.chmod(self._path, 0o600)
+        loop = asyncio.get_running_loop()
+        self.servers.append(await loop.create_unix_server(connection, sock=file, backlog=_BACKLOG))
+        patience = self._limits.head_time if self.config.ssl else None
+        for address in sockets or ():
+            self.servers.append(
+                await loop.create_server(
+                    connection, sock=address, backlog=_BACKLOG, ssl=self.config.ssl, ssl_handshake_timeout=patience
+                )
+            )
+        self._listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._close_streams()
+        await super().shutdown(sockets)
+
+
+def _listen(options: Options) -> socket.socket:
+    """A socket bound to the port asked for, or to the first that is free from the usual one on."""
+    ports = [options.port] if options.port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _MORE_PORTS)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    for port in ports:
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((options.host, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            listener.close()
+            failed = error
+            continue
+        return listener
+    where = f"{options.host}:{options.port or DEFAULT_PORT}"
+    raise Unavailable(f"Cannot listen on {where}: {failed.strerror or failed}", "mas serve --port 0")
+
+
+def _check_pair(cert: str, key: str) -> None:
+    import ssl
+
+    try:
+        # Nobody is there to be asked for a password later on.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise BadInput(f"Not a certificate and its key without a password: {cert}, {key} ({error})") from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

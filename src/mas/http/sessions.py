@@ -1,0 +1,122 @@
+"""`/sessions`: list, show, stop, restore, clone, archive, delete and their ways back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query, Response
+
+from mas.http.product import Product, known
+from mas.http.wire import CloneBody, SessionPath, answer, answers, rendered
+from mas.model.errors import NoSession
+from mas.model.ids import SessionId
+from mas.model.reports import SessionStats
+from mas.model.views import SessionDetail, SessionInfo, SessionList
+
+router = APIRouter(tags=["sessions"])
+
+
+class ListedStatus(StrEnum):
+    ACTIVE = "active"
+    STOPPED = "stopped"
+    ERROR = "error"
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+
+
+@router.get("/sessions", summary="List sessions", **answers(SessionList))
+def list_sessions(
+    mas: Product,
+    status: Annotated[ListedStatus | None, Query(description="Archived and deleted ones are listed only so")] = None,
+    limit: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+) -> Response:
+    """The workspace's sessions, oldest first, after one look at tmux."""
+    found = mas.list(status, limit, offset, agents=True)
+    sessions = b",".join(map(_rendered, found.sessions))
+    rest = rendered({"total": found.total, "warnings": found.warnings})
+    return Response(b'{"sessions":[' + sessions + b"]," + rest[1:], media_type="application/json")
+
+
+@lru_cache(maxsize=10_000)
+def _rendered(info: SessionInfo) -> bytes:
+    """A session's part of a listing; few change from one listing to the next."""
+    return rendered(info)
+
+
+@router.get("/sessions/{sessionId}", summary="Show a session", **answers(SessionDetail, 200, 404, 410))
+def show(mas: Product, session_id: SessionPath) -> Response:
+    """Everything about one session: directories, configuration, logs, `.session` fields, agents as they are now."""
+    with known(mas, session_id) as session:
+        return answer(mas.show(session))
+
+
+@router.post("/sessions/{sessionId}/stop", summary="Stop", **answers(SessionDetail, 200, 404, 409, 410, 507))
+def stop(mas: Product, session_id: SessionPath) -> Response:
+    """End every process of the session; keep its directory and all it holds. Stopping twice is fine."""
+    with known(mas, session_id) as session:
+        return answer(mas.stop(session))
+
+
+@router.post("/sessions/{sessionId}/restore", summary="Restore", **answers(SessionDetail, 200, 404, 409, 410, 507))
+def restore(mas: Product, session_id: SessionPath) -> Response:
+    """Bring a stopped session back with the same team in the same directory."""
+    with known(mas, session_id) as session:
+        return answer(mas.restore(session))
+
+
+@router.post("/sessions/{sessionId}/clone", summary="Clone", **answers(SessionDetail, 201, 404, 409, 410, 507))
+def clone(mas: Product, session_id: SessionPath, body: Annotated[CloneBody | None, Body()] = None) -> Response:
+    """A new session with the same configuration and a copy of the files; stopped, unless `start` is true."""
+    wanted = body or CloneBody()
+    with known(mas, session_id) as session:
+        made = mas.clone(session, wanted.name, wanted.start)
+    return answer(made, 201, {"Location": f"/sessions/{made.session_id}"})
+
+
+@router.post("/sessions/{sessionId}/archive", summary="Archive", **answers(SessionInfo, 200, 404, 409, 410, 507))
+def archive(mas: Product, session_id: SessionPath) -> Response:
+    """Pack a stopped session into one verified file."""
+    with known(mas, session_id) as session:
+        return answer(mas.archive(session))
+
+
+@router.post("/sessions/{sessionId}/unarchive", summary="Unarchive", **answers(SessionDetail, 200, 404, 409, 507))
+def unarchive(mas: Product, session_id: SessionPath) -> Response:
+    """Bring an archived session back, stopped."""
+    return answer(mas.unarchive(session_id))
+
+
+@router.delete("/sessions/{sessionId}", summary="Delete", **answers(SessionInfo, 200, 404, 409, 410, 507))
+def delete(mas: Product, session_id: SessionPath) -> Response:
+    """Stop the session and move it to the trash, from which it can be brought back until it is pruned."""
+    with known(mas, session_id) as session:
+        return answer(mas.delete(session))
+
+
+@router.post("/sessions/{sessionId}/undelete", summary="Undelete", **answers(SessionDetail, 200, 404, 409, 507))
+def undelete(mas: Product, session_id: SessionPath) -> Response:
+    """Bring a deleted session back, stopped."""
+    return answer(mas.undelete(session_id))
+
+
+@router.get("/sessions/{sessionId}/stats", summary="What it takes", **answers(SessionStats, 200, 404, 410))
+def stats(mas: Product, session_id: SessionPath) -> Response:
+    """Live agents, processes and disk of one session."""
+    with known(mas, session_id) as session:
+        found = mas.stats(session).sessions
+        if not found:
+            raise NoSession(session_id)
+        return answer(found[0])
+
+
+@router.get("/resolve", summary="Find a session", **answers(SessionInfo, 200, 404, 410))
+def resolve(mas: Product, reference: Annotated[str, Query(pattern="^(mas-)?[0-9a-f-]{4,36}$")]) -> Response:
+    """The session that a UUID, 4 or more of its first characters, or `mas-xxxxxxxx` means."""
+    session_id = mas.resolve(reference)
+    found = [info for info in mas.list(agents=True).sessions if info.session_id == session_id]
+    if not found:
+        raise NoSession(SessionId(session_id))
+    return answer(found[0])

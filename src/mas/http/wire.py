@@ -1,0 +1,198 @@
+"""What goes over the wire: the shapes of all bodies and answers, camelCase."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from fastapi import Path, Response
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mas.model.message import LARGEST
+from mas.model.views import camel, wire
+
+UUID4 = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+SessionPath = Annotated[str, Path(alias="sessionId", pattern=UUID4, description="The session's full UUID")]
+AgentPath = Annotated[str, Path(pattern="^[0-9]{2}$", description="Two digits, such as 00 or 21")]
+PROBLEM = "application/problem+json"
+
+
+class Body(BaseModel):
+    """A request's body."""
+
+    model_config = ConfigDict(alias_generator=camel, extra="forbid", strict=True)
+
+
+class AgentBody(Body):
+    """One agent of a custom team; what is left out comes from the session or the provider."""
+
+    id: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
+    role: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    prompt: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    command: str | None = None
+
+
+class UnitBody(Body):
+    """A unit of a custom team."""
+
+    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_-]{0,31}$")]
+    manager: AgentBody | None = None
+    workers: list[AgentBody] | None = None
+
+
+class TeamBody(Body):
+    """A custom team; empty means the default team of 13."""
+
+    meta_manager: AgentBody | None = None
+    units: list[UnitBody] | None = None
+
+
+class RunBody(Body):
+    """What a session is to be. Nothing at all means the default team of 13."""
+
+    # The product's own parser answers for everything else, naming the field and what is known.
+    model_config = ConfigDict(alias_generator=camel, extra="allow", strict=True)
+
+    agents: TeamBody | None = None
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    team: str | None = None
+    provider: str | None = None
+    env: dict[str, str] | None = None
+    lazy_units: bool | None = None
+    routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
+
+
+class CloneBody(Body):
+    """How to clone a session."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    start: bool = False
+
+
+class MessageBody(Body):
+    """A message for an agent, a unit, `managers` or `all`."""
+
+    target: Annotated[str, Field(pattern="^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$")]
+    message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
+    sender: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
+    id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$")] | None = None
+
+
+class PruneBody(Body):
+    """Which sessions to remove; a dry run unless told otherwise."""
+
+    older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since it was last used")] = None
+    keep: Annotated[int | None, Field(ge=0, le=1_000_000)] = None
+    statuses: list[str] = []
+    dry_run: bool = True
+
+
+class MigrateBody(Body):
+    """Where old sessions are; by default this workspace and the old place in the home directory."""
+
+    source: str | None = None
+    dry_run: bool = True
+
+
+class RepairBody(Body):
+    """Whether to mend, or only to say what would be mended."""
+
+    dry_run: bool = True
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457); `code` is a promise to programs, `detail` is for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str = ""
+    errors: list[dict[str, Any]] = []
+    request_id: Annotated[str, Field(alias="requestId")] = ""
+
+
+class EventFields(BaseModel):
+    """One thing that happened, with whatever else there is to say of it."""
+
+    model_config = ConfigDict(alias_generator=camel, extra="allow")
+
+    id: str
+    at: str
+    event: str
+    session_id: str = ""
+    agent: str = ""
+
+
+class EventFieldsPage(BaseModel):
+    """Events in their order; `last` is where to go on from, `gap` says that some before these are gone."""
+
+    events: list[EventFields]
+    last: str
+    gap: bool
+
+
+@cache
+def shape(kind: type) -> type[BaseModel]:
+    """The wire shape of one of the model's values, for the documentation of the API."""
+    fields: dict[str, Any] = {camel(name): (_wired(hint), ...) for name, hint in get_type_hints(kind).items()}
+    return create_model(kind.__name__, __config__=ConfigDict(extra="forbid"), __doc__=kind.__doc__, **fields)
+
+
+def _wired(hint: Any) -> Any:  # noqa: ANN401 - a type of any kind
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return list[_wired(inner[0])]  # type: ignore[misc] # a type made while running
+    if origin is dict:
+        return dict[str, _wired(inner[1])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(_wired(option) for option in inner)]  # noqa: UP007 - made while running
+    return shape(hint) if isinstance(hint, type) and hasattr(hint, "_fields") else hint
+
+
+def answers(kind: type, status: int = 200, *refusals: int) -> dict[str, Any]:
+    """A route's documentation: what it answers, and which refusals beside the ones every route has."""
+    responses: dict[int | str, dict[str, Any]] = {status: {"model": shape(kind)}}
+    return {"status_code": status, "response_model": None, "responses": responses | refused(*refusals)}
+
+
+def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documentation of refusals."""
+    body = {"content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {status: body | {"description": _MEANING[status]} for status in sorted({*_ALWAYS, *statuses})}
+
+
+def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A value of the model as the answer. No second look at its shape: a test and the fuzzer see to that."""
+    return Response(rendered(value), status, headers, "application/json")
+
+
+def rendered(value: object) -> bytes:
+    """A value of the model as JSON."""
+    text = json.dumps(wire(value), ensure_ascii=False, separators=(",", ":"))
+    # Text of a terminal may hold halves of characters, which UTF-8 cannot.
+    return text.encode("utf-8", "replace")
+
+
+_ALWAYS = (400, 401, 403, 413, 422, 429, 500, 503)
+_MEANING = {
+    400: "Not a request that the server understands",
+    401: "No token, or a wrong one",
+    403: "Not for this token, this Host or this Origin",
+    404: "No such session or agent",
+    408: "The body did not come",
+    409: "The session is in another state, or busy",
+    410: "The session is archived",
+    413: "The body is too large",
+    422: "Bad input",
+    429: "Too many requests",
+    500: "A file is damaged, or the server failed",
+    503: "tmux does not answer",
+    507: "The disk is full",
+}

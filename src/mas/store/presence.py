@@ -1,0 +1,141 @@
+"""Presence: which server runs for the workspace, and where it listens. A lock tells, never a file alone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import stat
+import time
+from typing import Any
+
+from mas.model.errors import Conflict, ServerRunning, Unavailable
+from mas.model.reports import ServerInfo
+from mas.store.atomic import ensure_directory, open_lock, read_file, remove_file, try_lock, write_atomic
+from mas.store.layout import PRIVATE_DIR, Layout
+
+# 108 bytes of a socket's address, the last for its end.
+_LONGEST_SOCKET = 107
+_PATIENCE = 15.0
+_A_LOOK = 0.3
+_LOOK_AGAIN = 0.01
+
+
+class Presence:
+    """At most one server per workspace."""
+
+    def __init__(self, layout: Layout, short_place: str) -> None:
+        self._layout = layout
+        self._lock_path = os.path.join(layout.server, "server.lock")
+        self._info_path = os.path.join(layout.server, "server.json")
+        self._short_place = short_place
+        self._lock = -1
+
+    @property
+    def socket(self) -> str:
+        """Where the server's socket is: beside the sessions, or in a short place where that path is too long."""
+        path = os.path.join(self._layout.server, "api.sock")
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+            return path
+        import hashlib
+
+        where = hashlib.sha256(os.fsencode(self._layout.server)).hexdigest()[:8]
+        return os.path.join(self._short_place, f"{where}-api.sock")
+
+    @property
+    def log(self) -> str:
+        return self._layout.at("logs", "api.log")
+
+    @property
+    def pid_file(self) -> str:
+        return self._layout.at("logs", "api.pid")
+
+    def claim(self) -> None:
+        """Become the workspace's server; `ServerRunning` names the one there is."""
+        self._prepare()
+        lock = open_lock(self._lock_path)
+        deadline = time.monotonic() + _A_LOOK
+        while not (taken := try_lock(lock)) and time.monotonic() < deadline:
+            # Whoever looks whether a server runs holds the lock for a moment.
+            time.sleep(_LOOK_AGAIN)
+        if not taken:
+            os.close(lock)
+            info = self.find()
+            where = f"at {info.url} (process {info.pid})" if info else "and is just starting or ending"
+            raise ServerRunning(f"This workspace's server already runs {where}", "mas serve --stop")
+        self._lock = lock
+        # What a killed server left. Its process id may be another program's by now.
+        for path in (self._info_path, self.pid_file, self.socket):
+            remove_file(path)
+
+    def announce(self, info: ServerInfo) -> None:
+        """Tell others where the server is; it holds the claim."""
+        write_atomic(self._info_path, json.dumps(info._asdict()).encode())
+        ensure_directory(os.path.dirname(self.pid_file), 0o755)
+        write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
+
+    def withdraw(self) -> None:
+        """The server has ended: leave nothing but its log."""
+        for path in (self._info_path, self.pid_file, self.socket):
+            remove_file(path)
+        os.close(self._lock)
+        self._lock = -1
+
+    def find(self) -> ServerInfo | None:
+        """The server that runs; None where there is none or it does not listen yet."""
+        if not self._is_held():
+            return None
+        try:
+            return _info(json.loads(read_file(self._info_path)))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def stop(self) -> ServerInfo | None:
+        """End the server that runs and wait until it has; None where there is none."""
+        info = self.find()
+        if info is None:
+            return None
+        deadline = time.monotonic() + _PATIENCE
+        _signal(info.pid, signal.SIGTERM)
+        while self._is_held():
+            if time.monotonic() > deadline:
+                raise Conflict(f"The server (process {info.pid}) would not end", f"kill -9 {info.pid}")
+            time.sleep(_LOOK_AGAIN)
+        return info
+
+    def _is_held(self) -> bool:
+        try:
+            lock = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared, so that two who look at the same time do not take each other for the server.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def _prepare(self) -> None:
+        for directory in (os.path.dirname(self._layout.server), self._layout.server, os.path.dirname(self.socket)):
+            ensure_directory(directory, PRIVATE_DIR)
+        # The short place is where anybody could have made it.
+        place = os.path.dirname(self.socket)
+        info = os.stat(place, follow_symlinks=False)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+            raise Unavailable(f"{place} must be a directory that only you can enter", f"ls -ld {place}")
+
+
+def _info(body: Any) -> ServerInfo:  # noqa: ANN401 - raw JSON
+    return ServerInfo(
+        int(body["pid"]), str(body["url"]), str(body["socket"]), str(body["started_at"]), str(body["version"])
+    )
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

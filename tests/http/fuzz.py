@@ -1,0 +1,69 @@
+"""Fuzzes a real server by its own description: no failure, no answer that is not described.
+
+`python -m tests.http.fuzz 10000` runs until about that many requests were made; the seed of a run is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from tests.served import Served
+from tests.site import Site, short_directory
+
+# What starts teams is tried less often: each time it is right, programs run.
+_STARTING = ("/runs", "/sessions/{sessionId}/clone", "/sessions/{sessionId}/restore")
+_CALLS = 32
+# A description cannot say that a team must be one there is, or that a path must lead to a file.
+_UNSAYABLE = "positive_data_acceptance"
+
+
+def fuzz(served: Served, examples: int, starting: bool, seed: int) -> tuple[int, int, str]:
+    """Exit code, number of cases and report of one run over the calls that start teams, or over all others."""
+    which = [word for path in _STARTING for word in (("--include-path" if starting else "--exclude-path"), path)]
+    done = subprocess.run(
+        [
+            os.path.join(os.path.dirname(sys.executable), "st"),
+            *("run", f"{served.url}/openapi.json"),
+            *("--header", f"Authorization: Bearer {served.token}"),
+            *("--max-examples", str(examples), "--seed", str(seed)),
+            # A stream never ends.
+            *("--phases", "examples,coverage,fuzzing", "--exclude-path", "/events"),
+            *("--exclude-checks", _UNSAYABLE, "--request-timeout", "60", "--no-color"),
+            *which,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=served.site.directory,
+        env=served.site.env,
+    )
+    report = done.stdout + done.stderr
+    cases = re.search(r"(\d+) generated", report)
+    return done.returncode, int(cases[1]) if cases else 0, report
+
+
+def main(wanted: int) -> int:
+    seed = int.from_bytes(os.urandom(4))
+    sys.stdout.write(f"seed {seed}\n")
+    with short_directory() as directory:
+        site = Site(directory)
+        site.env["MAS_TMUX_SERVER"] = "session"
+        site.mas("init", site.root, "--provider", "shell")
+        site.start()
+        served = Served(site)
+        try:
+            results = [fuzz(served, 10, True, seed), fuzz(served, max(1, wanted // _CALLS), False, seed)]
+        finally:
+            site.mas("stop", "--all", code=None, timeout=600)
+            served.close()
+            site.close()
+    for code, cases, report in results:
+        sys.stdout.write(f"{cases} cases\n" if code == 0 else report)
+    return max(code for code, _, _ in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,361 @@
+"""Limits: one caller that takes too much, or too long, does not take it from the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from websockets.sync.client import connect as connect_websocket
+
+from mas.http.guard import Rates
+from mas.http.limits import Limits
+from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
+from tests.served import Served
+from tests.site import REPOSITORY, Site, short_directory, until
+
+SMALL: dict[str, Any] = {"body_size": 200_000, "head_time": 0.4, "body_time": 0.8, "unread_time": 0.8}
+OTHER = "0b5fb5a5-5b2c-4a5e-9d3c-0123456789ab"
+
+
+def impatient(site: Site, **limits: Any) -> Served:
+    """A server with other limits than usual."""
+    return Served(site, json.dumps(limits), program=(os.path.join(REPOSITORY, "tests", "http", "impatient.py"),))
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[Served]:
+    """A server that waits for next to nothing."""
+    with short_directory() as directory:
+        site = Site(directory)
+        site.mas("init", site.root, "--provider", "shell")
+        made = impatient(site, **SMALL)
+        try:
+            yield made
+        finally:
+            made.close()
+            site.close()
+        assert site.leftovers() == []
+
+
+class TestBodies:
+    """A body can be large or slow, and can say that it is not."""
+
+    def test_one_that_says_it_is_too_large_is_refused_unread(self, hasty: Served) -> None:
+        answer = ask(hasty, request(hasty, "POST /runs", "Content-Length: 200001", "Expect: 100-continue"))
+        assert answer.status == 413
+        assert json.loads(answer.body)["code"] == "too-large"
+        answer = ask(hasty, request(hasty, "POST /runs", "Content-Length: 200001") + b"{")
+        assert answer.status == 413
+        assert ask(hasty, request(hasty, "POST /runs", f"Content-Length: {1 << 62}")).status == 413
+
+    def test_one_that_turns_out_too_large_is_refused_as_soon_as_it_does(self, hasty: Served) -> None:
+        with connect(hasty) as wire:
+            wire.sendall(request(hasty, "POST /runs", "Transfer-Encoding: chunked"))
+            chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+            for _ in range(4):
+                wire.sendall(chunk)
+            # No end of it: the answer comes all the same.
+            assert parsed(rest_of(wire)).status == 413
+
+    def test_one_of_the_largest_size_is_taken(self, hasty: Served) -> None:
+        body = json.dumps({"team": "nobody"}).encode()
+        for padded, status in ((200_000, 422), (200_001, 413)):
+            answer = hasty.client().post("/runs", content=body.ljust(padded))
+            assert answer.status_code == status
+
+            def chunks(whole: bytes = body.ljust(padded)) -> Iterator[bytes]:
+                for start in range(0, len(whole), 1000):
+                    yield whole[start : start + 1000]
+
+            answer = hasty.client().post("/runs", content=chunks())
+            assert answer.status_code == status
+
+    def test_one_that_is_shorter_than_it_says_is_given_up(self, hasty: Served) -> None:
+        answer = ask(hasty, request(hasty, "POST /runs", "Content-Length: 100") + b'{"team":"pair"}')
+        assert answer.status == 408
+        assert json.loads(answer.body)["code"] == "too-slow"
+        assert hasty.client().get("/sessions").json()["total"] == 0
+
+    def test_one_that_is_longer_than_it_says_is_another_request(self, hasty: Served) -> None:
+        head = request(hasty, "POST /runs", "Content-Length: 2").replace(b"Connection: close\r\n", b"")
+        with connect(hasty) as wire:
+            wire.sendall(head + b"[]" + request(hasty, "GET /nowhere", token=False))
+            received = rest_of(wire)
+        assert [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]] == [b"422", b"401"]
+
+    @pytest.mark.parametrize("how", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+    def test_one_that_comes_byte_by_byte_has_a_deadline(self, hasty: Served, how: str) -> None:
+        with connect(hasty) as wire:
+            wire.sendall(request(hasty, "POST /runs", how))
+            assert parsed(_dripped(wire, b"1\r\n \r\n" if "chunked" in how else b" ")).status == 408
+
+    def test_one_that_nobody_wants_has_a_deadline_too(self, hasty: Served) -> None:
+        """Even where the answer needs no body, and no token."""
+        head = b"POST /health HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+        with connect(hasty) as wire:
+            wire.sendall(head)
+            assert read_answer(wire).status == 405
+            assert _dripped(wire, b" ") == b""
+
+    def test_what_follows_one_is_not_kept(self, shared: Served) -> None:
+        memory = psutil.Process(shared.pid).memory_info
+        before = memory().rss
+        for trailer in (b"a: b\r\n" * 5000, b"a" * 30_000):
+            with connect(shared) as wire:
+                wire.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
+                _flood(wire, trailer)
+        assert memory().rss - before < 20 << 20
+
+
+class TestHeads:
+    """A request's first lines can be long or slow."""
+
+    @pytest.mark.parametrize("begun", [b"", b"\r\n", b"GET /", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+    def test_one_that_never_ends_is_given_up(self, hasty: Served, begun: bytes) -> None:
+        with connect(hasty) as wire:
+            wire.sendall(begun)
+            assert _dripped(wire, b"a" if begun.strip() else b"\r\n") == b""
+
+    def test_the_next_one_on_a_connection_is_no_exception(self, hasty: Served) -> None:
+        for begun in (b"\r\n", b"GET /hea"):
+            with connect(hasty) as wire:
+                wire.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                read_answer(wire)
+                wire.sendall(begun)
+                assert rest_of(wire) == b""
+
+    @pytest.mark.parametrize("endless", [b"X: a\r\n" * 1000, b"a" * 10_000, b"\r\n" * 5000])
+    def test_one_that_grows_too_long_is_cut_off(self, shared: Served, endless: bytes) -> None:
+        memory = psutil.Process(shared.pid).memory_info
+        before = memory().rss
+        with connect(shared) as wire:
+            wire.sendall(b"" if endless.isspace() else b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: a\r\n")
+            _flood(wire, endless)
+        assert memory().rss - before < 20 << 20
+
+    def test_one_of_a_reasonable_length_is_taken(self, hasty: Served) -> None:
+        assert ask(hasty, request(hasty, "GET /health", f"X: {'a' * 50_000}")).status == 200
+        assert ask(hasty, request(hasty, f"GET /health?{'a' * 50_000}")).status == 200
+
+
+def test_a_connection_that_nothing_comes_from_is_closed(hasty: Served) -> None:
+    with connect(hasty) as wire:
+        assert rest_of(wire) == b""
+
+
+def test_an_answer_that_nobody_reads_is_given_up(hasty: Served) -> None:
+    """Asked for more than fits between the two ends, and never listened to."""
+    session = hasty.site.start()
+    with open(hasty.site.session(session, "unit", "00", "large"), "wb") as file:
+        file.truncate(4 << 20)
+    line = f"GET /sessions/{session}/file?path=unit/00/large&most={4 << 20}"
+    asked = request(hasty, line).replace(b"Connection: close\r\n", b"")
+    with socket.socket() as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wire.connect(("127.0.0.1", int(hasty.url.rpartition(":")[2])))
+        wire.sendall(asked * 5)
+        until(lambda: _connections(hasty) == 1, "the connection is there")
+        until(lambda: _connections(hasty) == 0, "the connection is closed", patience=20)
+    hasty.client().post(f"/sessions/{session}/stop")
+
+
+def test_who_asks_far_ahead_of_the_answers_is_cut_off(hasty: Served) -> None:
+    memory = psutil.Process(hasty.pid).memory_info
+    before = memory().rss
+    asked = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000
+    with connect(hasty) as wire:
+        _flood(wire, asked)
+    assert memory().rss - before < 20 << 20
+
+
+def test_a_long_answer_to_a_slow_reader_is_no_reason_to_hang_up(hasty: Served) -> None:
+    """Streams are quiet for longer than a head may take."""
+    with hasty.client().stream("GET", "/events") as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry")
+        time.sleep(3 * SMALL["head_time"])
+        site = hasty.site
+        site.world().events.add("warning", text="still there")
+        until(lambda: "still there" in next(lines), "the event comes")
+
+
+def test_a_websocket_may_be_quiet_for_longer_than_a_head_may_take(hasty: Served) -> None:
+    proof = {"Authorization": f"Bearer {hasty.token}"}
+    url = hasty.url.replace("http", "ws")
+    with connect_websocket(f"{url}/terminals", additional_headers=proof, proxy=None) as terminals:
+        time.sleep(3 * SMALL["head_time"])
+        terminals.send('{"type": "unsubscribe", "channel": 1}')
+        assert "channel" in str(terminals.recv(timeout=30))
+
+
+class TestRates:
+    """Requests of one caller in a while."""
+
+    def test_a_caller_that_asks_too_often_waits_and_others_do_not(self, site: Site) -> None:
+        served = impatient(site, rate=0.001, burst=50)
+        try:
+            access = site.mas("token", "--agent", "00", "--session", "x", code=None)
+            assert access.returncode != 0
+            greedy = served.client()
+            statuses = [greedy.get("/nowhere").status_code for _ in range(60)]
+            assert statuses == [404] * 50 + [429] * 10
+            answer = greedy.get("/sessions")
+            assert answer.json()["code"] == "too-much"
+            assert answer.headers["retry-after"] == "1"
+            # The same person in another way, an agent, a stranger: all have their own.
+            assert served.on_socket().get("/nowhere").status_code == 404
+            agent = served.client(_agent_token(site))
+            assert agent.get(f"/sessions/{OTHER}/messages").status_code == 404
+            assert served.client("").get("/health").status_code == 200
+        finally:
+            served.close()
+
+    def test_who_tries_tokens_waits_and_who_has_one_does_not(self, site: Site) -> None:
+        served = impatient(site, failed_rate=0.001, failed_burst=5)
+        try:
+            guesser = served.client("guess")
+            assert [guesser.get("/sessions").status_code for _ in range(8)] == [401] * 5 + [429] * 3
+            assert served.client().get("/nowhere").status_code == 404
+            assert served.client("").get("/health").status_code == 200
+        finally:
+            served.close()
+
+    def test_a_bucket_fills_again_and_never_overflows(self) -> None:
+        rates = Rates(rate=2.0, burst=3.0)
+        assert [rates.allow("a", 0.0) for _ in range(4)] == [True, True, True, False]
+        assert rates.allow("b", 0.0)
+        assert [rates.allow("a", 0.5), rates.allow("a", 0.5)] == [True, False]
+        assert [rates.allow("a", 1000.0) for _ in range(4)] == [True, True, True, False]
+
+    def test_any_number_of_callers_takes_little_room(self) -> None:
+        rates = Rates(rate=1.0, burst=1.0)
+        for number in range(10_000):
+            assert rates.allow(str(number), 0.0)
+        assert len(rates._left) <= 4096
+
+
+class TestConnections:
+    """How many there may be at once."""
+
+    def test_hundreds_that_do_nothing_do_not_keep_others_out(self, shared: Served) -> None:
+        with ExitStack() as idle:
+            for number in range(200):
+                wire = idle.enter_context(connect(shared))
+                if number % 2:
+                    wire.sendall(b"GET /health HTTP/1.1\r\n")
+            assert shared.client().get("/sessions").status_code == 200
+            assert shared.on_socket().get("/sessions").status_code == 200
+
+    def test_those_beyond_the_limit_are_closed_and_the_owner_still_comes_in_by_the_socket(self, site: Site) -> None:
+        served = impatient(site, connections=20)
+        try:
+            with ExitStack() as idle:
+                for _ in range(20):
+                    idle.enter_context(connect(served))
+                until(lambda: _connections(served) == 20, "all are there")
+                with connect(served) as wire:
+                    assert rest_of(wire) == b""
+                with pytest.raises(httpx.TransportError):
+                    served.client().get("/sessions")
+                assert served.on_socket().get("/sessions").status_code == 200
+            until(lambda: _connections(served) == 0, "all are gone")
+            assert served.client().get("/sessions").status_code == 200
+        finally:
+            served.close()
+
+    def test_many_who_ask_at_once_all_get_an_answer(self, shared: Served) -> None:
+        statuses: list[int] = []
+
+        def ask_some() -> None:
+            with httpx.Client(base_url=shared.url, trust_env=False, timeout=60) as client:
+                client.headers["Authorization"] = f"Bearer {shared.token}"
+                statuses.extend(client.get("/nowhere").status_code for _ in range(10))
+
+        threads = [threading.Thread(target=ask_some) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert statuses == [404] * 300
+
+
+def test_a_server_has_files_for_as_many_connections_as_it_takes(site: Site) -> None:
+    """Where a shell allows a few hundred, as usual, and the system more."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard <= 2 * Limits().connections:
+        pytest.skip(f"this system allows {hard} files at most")
+    info = json.loads(
+        site.run(
+            ["sh", "-c", 'ulimit -S -n 128; exec "$0" -m mas serve --detach --port 0 --json', sys.executable]
+        ).stdout
+    )
+    try:
+        with ExitStack() as idle:
+            for _ in range(200):
+                idle.enter_context(socket.create_connection(("127.0.0.1", int(info["url"].rpartition(":")[2]))))
+            answer = httpx.get(f"{info['url']}/health", timeout=30, trust_env=False)
+            assert answer.status_code == 200
+    finally:
+        site.mas("serve", "--stop")
+
+
+def test_the_usual_limits_are_for_use() -> None:
+    limits = Limits()
+    assert limits.body_size >= 6 << 20
+    assert limits.head_time <= 10 <= limits.body_time
+
+
+def _dripped(wire: socket.socket, drop: bytes) -> bytes:
+    """What a server says to somebody who sends a little at a time, without end, until it closes."""
+    received = b""
+    wire.settimeout(0.05)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            block = wire.recv(1 << 16)
+        except TimeoutError:
+            try:
+                wire.send(drop)
+            except OSError:
+                return received
+            continue
+        except ConnectionResetError:
+            return received
+        if not block:
+            return received
+        received += block
+    raise AssertionError("the server waits for ever")
+
+
+def _flood(wire: socket.socket, data: bytes) -> None:
+    """Send the same again and again, until the other end has had enough."""
+    for _ in range(5000):
+        try:
+            wire.sendall(data)
+        except (ConnectionResetError, BrokenPipeError):
+            return
+    raise AssertionError("the server takes anything")
+
+
+def _connections(served: Served) -> int:
+    found = psutil.Process(served.pid).net_connections("tcp")
+    return sum(1 for connection in found if connection.status == psutil.CONN_ESTABLISHED)
+
+
+def _agent_token(site: Site) -> str:
+    from mas.service.access import Access
+    from mas.store.layout import Layout
+    from mas.store.secrets import Secrets
+
+    return Access(Secrets(Layout(site.root)), time.time).agent_token(OTHER, "00")
