@@ -1,0 +1,195 @@
+"""A connection to a server: requests out, answers in, refusals as the errors they stand for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from mas.model import errors
+from mas.model.errors import BadInput, MasError, NoServer, NotSignedIn
+from mas.model.reports import LoginCode
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+_CONNECT = 5.0
+# A start copies templates, an archive packs a session: the server may need its time.
+_ANSWER = 600.0
+_FILE = "unix:"
+# A screen comes in one frame, with all that scrolled off it.
+_LARGEST_FRAME = 16 << 20
+_HINT = "mas serve --detach"
+# What may be asked twice: once more at once, on a fresh connection.
+_ONCE_MORE = (0.0,)
+
+
+class Connection:
+    """Speaks to one server, at an address or (`unix:/path`) at its socket file. Threads may share it."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        transport = None
+        base = url
+        if url.startswith(_FILE):
+            transport = httpx.HTTPTransport(uds=url.removeprefix(_FILE))
+            base = "http://localhost"
+        elif not url.startswith(("http://", "https://")):
+            raise _not_an_address(url)
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            raise BadInput("That cannot be a token: a token is one word of plain characters", "mas token")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._url = url
+        try:
+            self._client = httpx.Client(
+                base_url=base,
+                headers=headers,
+                transport=transport,
+                timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
+                # The environment's proxies are not for a server on this machine or with our token.
+                trust_env=False,
+            )
+        except httpx.InvalidURL:
+            raise _not_an_address(url) from None
+        if (self._client.base_url.port or 0) >= 1 << 16:
+            self.close()
+            raise _not_an_address(url)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
+        """The answer's JSON; a refusal as the `MasError` it stands for, silence as `NoServer`."""
+        response = self.raw(method, path, **options)
+        try:
+            return response.json()
+        except ValueError:
+            raise _not_ours(response) from None
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        again: Sequence[float] | None = None,
+        **options: Any,  # noqa: ANN401 - httpx's own options
+    ) -> httpx.Response:
+        """The answer, or an error as with `ask`.
+
+        Where the connection breaks before the answer, nobody knows whether the request was heard. Then it is made
+        again after each of the seconds in `again`; unless told, only what changes nothing, and once.
+        """
+        waits = iter(again if again is not None else _ONCE_MORE if method == "GET" else ())
+        heard = False
+        while True:
+            try:
+                response = self._client.request(method, path, **options)
+            except (UnicodeEncodeError, httpx.InvalidURL):
+                raise BadInput("Only valid text can be sent to a server") from None
+            except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                # Nothing that listens: only a server that was there before may be on its way back.
+                heard = heard or not isinstance(error, httpx.ConnectError)
+                wait = next(waits, None) if heard else None
+                if wait is None:
+                    raise self._silence(error) from None
+                time.sleep(wait)
+                continue
+            except httpx.TransportError as error:
+                raise self._silence(error) from None
+            break
+        if response.is_error:
+            raise self._refusal(response)
+        return response
+
+    def websocket(self, path: str) -> ClientConnection:
+        """A WebSocket to the server; refusals and silence as with `ask`."""
+        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.sync.client import connect, unix_connect
+
+        base = self._client.base_url
+        scheme = "wss" if base.scheme == "https" else "ws"
+        token = self._client.headers.get("Authorization")
+        options: dict[str, Any] = {
+            "additional_headers": {"Authorization": token} if token else {},
+            "compression": None,
+            "max_size": _LARGEST_FRAME,
+            "open_timeout": _CONNECT,
+        }
+        uri = f"{scheme}://{base.netloc.decode()}{path}"
+        try:
+            if self._url.startswith(_FILE):
+                opening = unix_connect(self._url.removeprefix(_FILE), uri, **options)
+            else:
+                opening = connect(uri, proxy=None, **options)
+            # Entered here, left by whoever closes it.
+            opened: ClientConnection = opening.__enter__()
+        except InvalidStatus as error:
+            refused = error.response
+            raise self._refusal(
+                httpx.Response(refused.status_code, content=bytes(refused.body), request=httpx.Request("GET", base))
+            ) from None
+        except (OSError, WebSocketException) as error:
+            raise self._silence(error) from None
+        return opened
+
+    def _refusal(self, response: httpx.Response) -> MasError:
+        error = error_of(response)
+        if isinstance(error, NotSignedIn):
+            told = "does not know this token" if "Authorization" in self._client.headers else "asks for a token"
+            return NotSignedIn(
+                f"The server at {self._url} {told}", "on its machine: mas token; then here: --token, or MAS_TOKEN"
+            )
+        return error
+
+    def _silence(self, error: Exception) -> NoServer:
+        return NoServer(f"No answer from {self._url}: {str(error) or type(error).__name__}", _HINT)
+
+
+def error_of(response: httpx.Response) -> MasError:
+    """The error that a refusal stands for."""
+    try:
+        body = response.json()
+        code, detail, hint = str(body["code"]), str(body["detail"]), str(body.get("hint", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _not_ours(response)
+    return error_named(code, detail, hint)
+
+
+def error_named(code: str, message: str, hint: str = "") -> MasError:
+    """The error with that code."""
+    kind = _KINDS.get(code, MasError)
+    error = kind.__new__(kind)
+    MasError.__init__(error, message, hint)
+    # A code that has no class of its own still is a promise.
+    error.code = code
+    return error
+
+
+def _not_ours(response: httpx.Response) -> NoServer:
+    return NoServer(f"Not an answer of MAS: HTTP {response.status_code} from {response.url.host}", "mas serve")
+
+
+def _not_an_address(url: str) -> BadInput:
+    return BadInput(f"Not the address of a server: {url[:100]!r} (http://…, https://… or unix:/…)", "mas serve")
+
+
+def _kinds(kind: type[MasError]) -> dict[str, type[MasError]]:
+    """Every error by its code; where one code is for several, the most general."""
+    found = {kind.code: kind} if "code" in kind.__dict__ else {}
+    for inner in kind.__subclasses__():
+        if inner.__module__ == errors.__name__:
+            found = _kinds(inner) | found
+    return found
+
+
+_KINDS = _kinds(MasError)
+
+
+def login_code(socket: str) -> LoginCode:
+    """A one-time code from the server at a socket file."""
+    connection = Connection(f"{_FILE}{socket}")
+    try:
+        body = connection.ask("POST", "/login-codes")
+    finally:
+        connection.close()
+    return LoginCode(body["code"], body["url"], body["expiresAt"])

@@ -1,0 +1,270 @@
+"""RemoteMas: the product wherever its server runs."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from mas.client.connection import Connection
+from mas.client.unwire import unwire
+from mas.model.errors import BadInput, NoServer, NoSession
+from mas.model.event import EventPage, parse_event
+from mas.model.files import FileListing, FilePart
+from mas.model.ids import SessionId, find_session, is_session_id, parse_session_id
+from mas.model.message import MessageList, parse_message
+from mas.model.reports import (
+    AgentOutput,
+    Diagnosis,
+    LogText,
+    MessageCounts,
+    Migration,
+    ProviderList,
+    ProviderView,
+    PrunePlan,
+    Repair,
+    Sent,
+    Stats,
+    TeamList,
+    TeamView,
+    Variables,
+)
+from mas.model.run import Run, run_body
+from mas.model.session import Gone, Status
+from mas.model.views import SessionDetail, SessionInfo, SessionList
+from mas.service.mas import Progress
+
+if TYPE_CHECKING:
+    from mas.service.prune import Policy
+    from mas.service.terminal import Terminal
+
+Value = TypeVar("Value")
+
+# A server that was killed may be back in a moment; asked with the same key, it does nothing twice.
+_AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_LARGEST_PART = 4 << 20
+_MOST_LINES = 100_000
+
+
+class RemoteMas:
+    """`Mas` over HTTP. Answers and errors are the same values that `LocalMas` has; `progress` is not told."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token."""
+        self._connection = Connection(url, token)
+
+    def close(self) -> None:
+        """Let go of the connection. Closing twice is fine."""
+        self._connection.close()
+
+    def __enter__(self) -> RemoteMas:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def resolve(self, reference: str) -> SessionId:
+        return SessionId(self._get(SessionInfo, "/resolve", reference=reference).session_id)
+
+    def only_active(self) -> SessionId:
+        active = self.list(status=Status.ACTIVE).sessions
+        if len(active) != 1:
+            hint = "mas list --status active" if active else "mas list; mas start"
+            raise BadInput(f"Which session? {len(active)} are active", hint)
+        return SessionId(active[0].session_id)
+
+    def start(
+        self, run: Run, legacy: bool = False, progress: Progress | None = None, key: str | None = None
+    ) -> SessionDetail:
+        """As with `LocalMas`; where the connection breaks, it is asked again, and still one session is started."""
+        key = f"start-{os.urandom(16).hex()}" if key is None else key
+        if not key or not key.isascii() or not key.isprintable():
+            raise BadInput("A key is made of plain characters")
+        body = run_body(_commands_written_out(run)) | ({"sessionMode": "legacy"} if legacy else {})
+        return self._post(SessionDetail, "/runs", body, headers={"Idempotency-Key": key}, again=_AGAIN)
+
+    def list(
+        self, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
+    ) -> SessionList:
+        found = self._get(SessionList, "/sessions", status=status, limit=limit, offset=offset)
+        if agents:
+            return found
+        return found._replace(sessions=tuple(info._replace(agents=()) for info in found.sessions))
+
+    def show(self, session_id: SessionId) -> SessionDetail:
+        return self._get(SessionDetail, _session(session_id))
+
+    def stop(self, session_id: SessionId) -> SessionDetail:
+        return self._post(SessionDetail, _session(session_id, "stop"))
+
+    def restore(self, session_id: SessionId) -> SessionDetail:
+        return self._post(SessionDetail, _session(session_id, "restore"))
+
+    def clone(
+        self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
+    ) -> SessionDetail:
+        return self._post(SessionDetail, _session(session_id, "clone"), {"name": name, "start": run_it})
+
+    def archive(self, session_id: SessionId, progress: Progress | None = None) -> SessionInfo:
+        return self._post(SessionInfo, _session(session_id, "archive"))
+
+    def unarchive(self, reference: str, progress: Progress | None = None) -> SessionDetail:
+        return self._post(SessionDetail, _session(self._gone(reference, Gone.ARCHIVED), "unarchive"))
+
+    def delete(self, session_id: SessionId) -> SessionInfo:
+        return self._ask(SessionInfo, "DELETE", _session(session_id))
+
+    def undelete(self, reference: str) -> SessionDetail:
+        return self._post(SessionDetail, _session(self._gone(reference, Gone.DELETED), "undelete"))
+
+    def prune(self, policy: Policy, dry_run: bool) -> PrunePlan:
+        body = {
+            "olderThan": policy.older_than,
+            "keep": policy.keep,
+            "statuses": list(policy.statuses),
+            "dryRun": dry_run,
+        }
+        return self._post(PrunePlan, "/prune", body)
+
+    def migrate(self, source: str | None, dry_run: bool, progress: Progress | None = None) -> Migration:
+        if source is not None and not source.startswith("/"):
+            # It would mean a directory beside wherever the server happens to run.
+            raise BadInput("A server needs the full path, on its own machine, of what to migrate", "mas migrate /…")
+        return self._post(Migration, "/migrate", {"source": source, "dryRun": dry_run})
+
+    def repair(self, dry_run: bool) -> Repair:
+        return self._post(Repair, "/repair", {"dryRun": dry_run})
+
+    def doctor(self) -> Diagnosis:
+        return self._get(Diagnosis, "/doctor")
+
+    def stats(self, session_id: SessionId | None = None) -> Stats:
+        return self._get(Stats, "/stats", sessionId=session_id and parse_session_id(session_id))
+
+    def teams(self) -> tuple[TeamView, ...]:
+        return self._get(TeamList, "/teams").teams
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        return self._get(ProviderList, "/providers").providers
+
+    def files(self, session_id: SessionId, path: str) -> FileListing:
+        return self._get(FileListing, _session(session_id, "files"), path=path)
+
+    def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        params = {"path": path, "offset": offset, "most": min(most, _LARGEST_PART)}
+        found = self._connection.raw("GET", _session(session_id, "file"), params=params)
+        try:
+            size = int(found.headers["X-File-Size"])
+        except (KeyError, ValueError) as error:
+            raise _not_understood(error) from None
+        return FilePart("/".join(name for name in path.split("/") if name not in ("", ".")), size, found.content)
+
+    def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
+        return self._get(Variables, _session(session_id, "env"), agent=agent).variables
+
+    def send(
+        self,
+        session_id: SessionId,
+        target: str,
+        message: str,
+        sender: str | None = None,
+        message_id: str | None = None,
+    ) -> Sent:
+        # With an id of its own it can be sent again where the connection breaks: nothing is typed twice.
+        name = f"m-{os.urandom(8).hex()}" if message_id is None else message_id
+        body = {"target": target, "message": parse_message(message), "from": sender, "id": name}
+        return self._post(Sent, _session(session_id, "messages"), body, again=_AGAIN)
+
+    def messages(
+        self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
+    ) -> MessageList:
+        path = _session(session_id, "messages")
+        return self._get(MessageList, path, agent=agent, limit=limit, offset=offset, box=str(box))
+
+    def message_counts(self) -> dict[str, int]:
+        return self._get(MessageCounts, "/message-counts").counts
+
+    def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
+        path = _session(session_id, "agents", agent, "output")
+        return self._get(AgentOutput, path, lines=min(lines, _MOST_LINES))
+
+    def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
+        return self._get(LogText, _session(session_id, "logs"), agent=agent, lines=min(lines, _MOST_LINES)).text
+
+    def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:
+        """Write a log's last lines to standard output, and then whatever is added, until interrupted."""
+        from mas.client.follow import follow
+
+        # An agent that is not there is refused, a log that is not there yet is waited for.
+        self.logs(session_id, agent, 1)
+        name = "session.log" if agent is None else f"agent-{agent}.log"
+        follow(self, session_id, f"logs/{name}", lines)
+
+    def events(self, after: str | None = None, most: int = 1000) -> EventPage:
+        body = self._connection.ask("GET", "/events/page", params=_given(after=after, most=most))
+        try:
+            return EventPage(tuple(map(parse_event, body["events"])), str(body["last"]), bool(body["gap"]))
+        except (LookupError, TypeError, ValueError) as error:
+            raise _not_understood(error) from None
+
+    def terminal(self, session_id: SessionId, agent: str) -> Terminal:
+        from mas.client.terminal import RemoteTerminal
+
+        log = self.show(session_id).logs.get(agent, "")
+        path = _session(session_id, "agents", agent, "terminal")
+        return RemoteTerminal(lambda: self._connection.websocket(path), log)
+
+    def attach(self, session_id: SessionId, agent: str | None) -> None:
+        """`BadInput`: a terminal cannot be handed over to another machine."""
+        words = f"{session_id} {agent}" if agent else session_id
+        raise BadInput("A session is seen in tmux where it runs", f"on the server's machine: mas attach {words}")
+
+    def _gone(self, reference: str, status: Gone) -> SessionId:
+        """The archived or deleted session that `reference` means."""
+        if is_session_id(reference):
+            return SessionId(reference)
+        try:
+            return find_session(reference, {info.session_id for info in self.list(status).sessions})
+        except NoSession:
+            raise NoSession(reference, f"mas list --status {status}") from None
+
+    def _get(self, kind: type[Value], path: str, /, **params: object) -> Value:
+        return self._ask(kind, "GET", path, params=_given(**params))
+
+    def _post(self, kind: type[Value], path: str, body: dict[str, Any] | None = None, **options: Any) -> Value:  # noqa: ANN401 - the connection's own
+        return self._ask(kind, "POST", path, json={} if body is None else body, **options)
+
+    def _ask(self, kind: type[Value], method: str, path: str, **options: Any) -> Value:  # noqa: ANN401 - the connection's own
+        body = self._connection.ask(method, path, **options)
+        try:
+            return unwire(kind, body)
+        except ValueError as error:
+            raise _not_understood(error) from None
+
+
+def _session(session_id: str, *words: str) -> str:
+    """The path of a session, or of something of it."""
+    return "/".join(["/sessions", parse_session_id(session_id), *(quote(word, safe="") for word in words)])
+
+
+def _given(**params: object) -> dict[str, str]:
+    """The parameters that were given."""
+    return {name: str(value) for name, value in params.items() if value is not None}
+
+
+def _commands_written_out(run: Run) -> Run:
+    """The same run with its one command for all written into every agent that has none: bodies know no other place."""
+    if run.command is None:
+        return run
+    units = tuple(
+        unit._replace(agents=tuple(agent._replace(command=agent.command or run.command) for agent in unit.agents))
+        for unit in run.team.units
+    )
+    return run._replace(team=run.team._replace(units=units), command=None)
+
+
+def _not_understood(error: Exception) -> NoServer:
+    return NoServer(f"The server's answer is not what this version of MAS expects: {error}", "mas version")
