@@ -17,7 +17,9 @@ from benchmarks import (
     messages,
     registry,
     report,
+    serving,
     starting,
+    terminals,
 )
 from benchmarks.measure import FULL, QUICK, USUAL
 
@@ -32,6 +34,8 @@ _GROUPS = {
     "registry": registry.measure,
     "lifecycle": lifecycle.measure,
     "launcher": launching.measure,
+    "serve": serving.measure,
+    "terminal": terminals.measure,
 }
 
 

@@ -22,11 +22,19 @@ from mas.store.launch import launch_path, write_launch
 
 _LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
 _TEAM_SIZE = 13
+# Lines as a program with a screen draws them: colours, positions, other letters than ASCII.
+_LINE = "\\x1b[38;5;12m\\u2502 caf\\xe9 \\x1b[0m\\x1b[10;20H\\u280b Working (12s)\\x1b[K\\r\\n"
+_FLOOD = [
+    sys.executable,
+    "-c",
+    f"import os\ndata = '{_LINE}'.encode() * 1000\nfor _ in range(32_000_000 // len(data)):\n"
+    "    rest = data\n    while rest:\n        rest = rest[os.write(1, rest):]\n",
+]
 
 
 def measure(effort: Effort) -> Group:
     with arena() as site:
-        directory = _session_for_one(site)
+        directory = _session_for_one(site, "one", ["/bin/echo", "here"])
         launcher = [sys.executable, "-ISE", _LAUNCHER, directory, "00"]
         cpu: list[list[float]] = [[], []]
         through, direct, empty = in_turns(
@@ -34,6 +42,11 @@ def measure(effort: Effort) -> Group:
             lambda: _first_byte(launcher, cpu[0]),
             lambda: _first_byte(["/bin/echo", "here"], []),
             lambda: _first_byte([sys.executable, "-ISE", "-c", "pass"], cpu[1]),
+        )
+        flood_through, flood_direct = in_turns(
+            effort.repeats(5),
+            lambda: _flood([sys.executable, "-ISE", _LAUNCHER, _session_for_one(site, "flood", _FLOOD), "00"]),
+            lambda: _flood(_FLOOD),
         )
         raw = RawTmux(site, site.user_socket)
         os.makedirs(os.path.dirname(raw.socket), mode=0o700)
@@ -50,18 +63,37 @@ def measure(effort: Effort) -> Group:
         (
             Row("launcher: start → the program's first byte, less the program's own", through - direct, python, empty),
             Row("launcher: CPU of its whole life", median(cpu[0]), python, median(cpu[1])),
+            Row("launcher: 32 MB of an agent's output through it", flood_through, "its terminal alone", flood_direct),
             Row("start 13 agents until each program really runs", mas_team, "tmux alone, same programs", tmux_team),
         ),
     )
 
 
-def _session_for_one(site: Site) -> str:
-    directory = os.path.join(site.directory, "one")
+def _session_for_one(site: Site, name: str, argv: list[str]) -> str:
+    directory = os.path.join(site.directory, name)
     for path in (os.path.dirname(launch_path(directory, "00")), *(os.path.join(directory, x) for x in ("logs",))):
-        os.makedirs(path)
-    os.makedirs(os.path.join(directory, "unit", "00"))
-    write_launch(launch_path(directory, "00"), ["/bin/echo", "here"], {}, {"nofile": "1024"})
+        os.makedirs(path, exist_ok=True)
+    os.makedirs(os.path.join(directory, "unit", "00"), exist_ok=True)
+    write_launch(launch_path(directory, "00"), argv, {}, {"nofile": "1024", "sources": "osc7501"})
     return directory
+
+
+def _flood(argv: list[str]) -> float:
+    """Seconds that a program and whatever is around it take to print it all to a terminal that is read at once."""
+    master, slave = os.openpty()
+    process = subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    begun = 0.0
+    try:
+        while os.read(master, 1 << 16):
+            begun = begun or time.perf_counter()
+    except OSError:
+        # All have closed it.
+        pass
+    took = time.perf_counter() - begun
+    process.wait()
+    os.close(master)
+    return took
 
 
 def _first_byte(argv: list[str], cpu: list[float]) -> float:

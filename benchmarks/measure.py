@@ -29,7 +29,7 @@ FULL = Effort(share=1.0, crowd=300, listed=(1, 50, 300))
 
 
 class Row(NamedTuple):
-    """One line of the table: some work, what it took, and what it is held against. Times in seconds."""
+    """One line of the table: some work, what it took, and what it is held against. Times in seconds, unless said."""
 
     work: str
     took: float
@@ -37,6 +37,7 @@ class Row(NamedTuple):
     floor: float | None = None
     bound: str = ""
     limit: float | None = None
+    unit: str = ""
 
     @property
     def ratio(self) -> float | None:

@@ -64,11 +64,15 @@ def _bounded(groups: Sequence[Group]) -> list[Row]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    floor = f"{_ms(row.floor)} ({row.floor_is})" if row.floor is not None else ""
+    floor = f"{_number(row, row.floor)} ({row.floor_is})" if row.floor is not None else ""
     ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
-    limit = f"{row.bound} = {_ms(row.limit)}" if row.limit is not None else ""
+    limit = f"{row.bound} = {_number(row, row.limit)}" if row.limit is not None else ""
     held = {None: "", True: "yes", False: "NO"}[row.held]
-    return row.work, _ms(row.took), floor, ratio, limit, held
+    return row.work, _number(row, row.took), floor, ratio, limit, held
+
+
+def _number(row: Row, value: float) -> str:
+    return f"{value:.1f} {row.unit}" if row.unit else _ms(value)
 
 
 def _ms(seconds: float) -> str:
