@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mas.model.ids import SessionId, parse_name
 from mas.runtime.servers import Servers
@@ -12,9 +14,10 @@ from mas.runtime.teams import TmuxTeams
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
 from mas.service.world import World
-from mas.settings import CONFIG, DEFAULT_PROVIDER, Settings, load_settings, read_config
+from mas.settings import CONFIG, DEFAULT_PROVIDER, ServerAddress, Settings, load_settings, read_config
 from mas.store.archive import Archives
 from mas.store.atomic import disk_errors
+from mas.store.events import Events
 from mas.store.intents import Intents
 from mas.store.layout import Layout
 from mas.store.logs import Logs
@@ -24,6 +27,14 @@ from mas.store.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
+    from mas.runtime.control import Connections
+    from mas.service.access import Access
+    from mas.service.serving import Serving
+    from mas.store.keys import Keys
+    from mas.store.messages import Messages
+    from mas.store.presence import Presence
+
+Made = TypeVar("Made")
 
 
 def open_mas(workspace: str | None = None) -> Mas:
@@ -31,19 +42,89 @@ def open_mas(workspace: str | None = None) -> Mas:
     return LocalMas(build_world(load_settings(workspace)))
 
 
-def build_world(settings: Settings) -> World:
+def open_remote(server: ServerAddress) -> Mas:
+    """The product behind a server."""
+    from mas.client import RemoteMas
+
+    return RemoteMas(server.url, server.token)
+
+
+class Served(NamedTuple):
+    """What a server of a workspace is made of."""
+
+    root: str
+    mas: Mas
+    access: Access
+    presence: Presence
+    events: str
+    log: Callable[[str | None, str], None]
+
+
+@contextmanager
+def open_server(workspace: str | None = None) -> Iterator[Served]:
+    """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
+    from mas.runtime.control import Connections
+    from mas.runtime.servers import raise_descriptor_limit
+
+    settings = load_settings(workspace)
+    # Every client is a file; the usual limit is one that a few browsers reach.
+    raise_descriptor_limit()
+    connections = Connections()
+    try:
+        world = build_world(settings, connections)
+        world.workspace.prepare()
+        yield Served(
+            root=settings.root,
+            mas=LocalMas(world),
+            access=open_access(workspace),
+            presence=_presence(settings),
+            events=world.layout.events,
+            log=world.logs.api,
+        )
+    finally:
+        connections.close()
+
+
+def open_access(workspace: str | None = None) -> Access:
+    """Who may use the server of a workspace."""
+    from mas.service.access import Access
+    from mas.store.secrets import Secrets
+
+    return Access(Secrets(Layout(load_settings(workspace).root)), time.time)
+
+
+def open_serving(workspace: str | None = None) -> Serving:
+    """The server of a workspace, seen from outside it."""
+    from mas.service.serving import Serving
+
+    settings = load_settings(workspace)
+    return Serving(settings, _presence(settings))
+
+
+def _presence(settings: Settings) -> Presence:
+    from mas.store.presence import Presence
+
+    return Presence(Layout(settings.root), settings.private_sockets)
+
+
+def build_world(settings: Settings, connections: Connections | None = None) -> World:
     layout = Layout(settings.root)
+    events = Events(layout, utc_now)
+    logs = Logs(layout, utc_now)
     return World(
         settings=settings,
         layout=layout,
         workspace=Workspace(layout),
-        records=Records(layout),
-        registry=Registry(layout, utc_now),
+        records=Records(layout, remember=connections is not None),
+        registry=Registry(layout, utc_now, events.status),
         intents=Intents(layout, utc_now),
         archives=Archives(layout),
-        logs=Logs(layout, utc_now),
-        runtime=TmuxTeams(Servers(settings, layout.sockets)),
-        providers=lambda: _providers(layout, settings),
+        logs=logs,
+        events=events,
+        runtime=TmuxTeams(Servers(settings, layout.sockets, connections)),
+        providers=_once(lambda: _providers(layout, settings)),
+        keys=lambda: _keys(layout),
+        messages=lambda: _messages(layout, logs, events),
         now=utc_now,
         new_id=random_id,
     )
@@ -52,8 +133,38 @@ def build_world(settings: Settings) -> World:
 def _providers(layout: Layout, settings: Settings) -> Providers:
     """Only what starts agents or types to them needs the providers' files."""
     from mas.providers.provider import Providers
+    from mas.runtime.host import version_text
 
-    return Providers(layout.at("providers"), settings.environ)
+    return Providers(layout.at("providers"), settings.environ, version_text)
+
+
+def _once(make: Callable[[], Made]) -> Callable[[], Made]:
+    """Makes a thing when it is first wanted, and gives the same ever after."""
+    kept: list[Made] = []
+
+    def get() -> Made:
+        if not kept:
+            kept.append(make())
+        return kept[0]
+
+    return get
+
+
+def _keys(layout: Layout) -> Keys:
+    from mas.store.keys import Keys
+
+    return Keys(layout)
+
+
+def _messages(layout: Layout, logs: Logs, events: Events) -> Messages:
+    """Only what sends messages or reads them needs a database."""
+    from mas.store.messages import Messages
+
+    def warn(session_id: str, text: str) -> None:
+        logs.session(session_id, text)
+        events.add("warning", session_id, text=text)
+
+    return Messages(layout, utc_now, warn)
 
 
 def utc_now() -> str:

@@ -3,6 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -41,8 +42,15 @@ class Settings(NamedTuple):
 
     @property
     def carried(self) -> dict[str, str]:
-        """What agents take from whoever starts them; all else they get from the tmux server."""
+        """What agents take from whoever starts them, whatever they run; a provider's file may name more."""
         return {key: self.environ[key] for key in _CARRIED if key in self.environ}
+
+
+class ServerAddress(NamedTuple):
+    """A server to work through, and the token it asks for."""
+
+    url: str
+    token: str | None
 
 
 class Inside(NamedTuple):
@@ -50,6 +58,7 @@ class Inside(NamedTuple):
 
     session: str | None
     agent: str | None
+    directory: str | None
 
 
 def load_settings(workspace: str | None) -> Settings:
@@ -64,7 +73,7 @@ def load_settings(workspace: str | None) -> Settings:
         tmux_server=_server_mode(environ.get("MAS_TMUX_SERVER") or _at(config, "tmux", "server")),
         provider=environ.get("MAS_PROVIDER") or _text(config, "provider") or DEFAULT_PROVIDER,
         recover=_flag(environ.get("MAS_RECOVER"), config),
-        legacy=environ.get("MAS_SESSION_MODE") == "legacy" or environ.get("SESSION_NAME") == LEGACY_TMUX,
+        legacy=legacy_asked(),
         environ=dict(environ),
     )
 
@@ -89,8 +98,25 @@ def find_root(workspace: str | None) -> str:
     return here
 
 
+def server_address(url: str | None, token: str | None, workspace: str | None) -> ServerAddress | None:
+    """The server to work through: the flags, then MAS_URL and MAS_TOKEN; None for a workspace on this machine."""
+    if url and workspace:
+        raise BadInput("A workspace (--workspace) or a server (--url), not both")
+    url = url or (None if workspace else os.environ.get("MAS_URL"))
+    if not url:
+        if token:
+            raise BadInput("A token (--token) is for a server: name it, with --url or MAS_URL")
+        return None
+    return ServerAddress(url, token or os.environ.get("MAS_TOKEN") or None)
+
+
+def legacy_asked() -> bool:
+    """Whether the environment asks for the old single mode."""
+    return os.environ.get("MAS_SESSION_MODE") == "legacy" or os.environ.get("SESSION_NAME") == LEGACY_TMUX
+
+
 def inside() -> Inside:
-    return Inside(os.environ.get("MAS_SESSION_ID"), os.environ.get("MAS_AGENT_ID"))
+    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR")))
 
 
 def legacy_home() -> str:
@@ -99,6 +125,12 @@ def legacy_home() -> str:
 
 def wants_colour(stream_is_terminal: bool) -> bool:
     return stream_is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def has_browser() -> bool:
+    """Whether a page can be shown to the person at this terminal."""
+    far = os.environ.get("SSH_CONNECTION")
+    return not far and bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin")
 
 
 def read_config(path: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from mas.bootstrap import open_mas
+from mas.bootstrap import open_mas, open_remote
 from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError
 from mas.model.ids import SessionId, is_agent_id, shown
@@ -21,7 +21,8 @@ OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active
 
 
 def opened(args: Arguments) -> Mas:
-    return open_mas(args.workspace)
+    """The product: on this machine, or behind the server that was named."""
+    return open_remote(args.server) if args.server else open_mas(args.workspace)
 
 
 def session_of(mas: Mas, reference: str | None) -> SessionId:

@@ -11,14 +11,13 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mas.bootstrap import open_mas
-from mas.cli.command import Arguments
+from mas.cli.command import Arguments, opened
 from mas.cli.main import COMMANDS, command_parser, load, top_parser
 from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
 from mas.service.mas import Mas
-from mas.settings import inside
+from mas.settings import inside, server_address
 
 EXAMPLES = """
 mas complete -- stop 55
@@ -67,8 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     try:
         line = _read(args.line or [""])
-        workspace = line.options.get("workspace") or args.workspace
-        for candidate, about in _candidates(line, workspace and os.path.expanduser(workspace)):
+        for candidate, about in _candidates(line, _where(line, args)):
             if candidate.startswith(":"):
                 out.line(f"{candidate}\t")
             elif candidate.startswith(line.start):
@@ -76,6 +74,13 @@ def run(args: Arguments, out: Render) -> int:
     except MasError:
         return 0
     return 0
+
+
+def _where(line: Line, args: Arguments) -> Arguments:
+    """The workspace or the server that the line is about."""
+    workspace, url, token = (line.options.get(name) or getattr(args, name) for name in ("workspace", "url", "token"))
+    workspace = workspace and os.path.expanduser(workspace)
+    return Arguments(workspace=workspace, server=server_address(url, token, workspace))
 
 
 def _read(given: list[str]) -> Line:
@@ -113,10 +118,10 @@ def _read(given: list[str]) -> Line:
     return Line(start, glued, command, actions, words, options, asked, only_words)
 
 
-def _candidates(line: Line, workspace: str | None) -> Iterator[Candidate]:
+def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:
     """What may come next, each with a few words about it."""
     if line.asked is not None:
-        yield from _values(line.asked, line, workspace)
+        yield from _values(line.asked, line, where)
     elif line.start.startswith("-") and not line.only_words:
         yield from _options(line)
     elif line.command is None or (line.command == "help" and not line.words):
@@ -124,7 +129,7 @@ def _candidates(line: Line, workspace: str | None) -> Iterator[Candidate]:
         if line.command is None:
             yield "help", "show a command's options and examples"
     else:
-        yield from _next_word(line, workspace)
+        yield from _next_word(line, where)
 
 
 def _options(line: Line) -> Iterator[Candidate]:
@@ -135,7 +140,7 @@ def _options(line: Line) -> Iterator[Candidate]:
                 yield option, action.help or ""
 
 
-def _next_word(line: Line, workspace: str | None) -> Iterator[Candidate]:
+def _next_word(line: Line, where: Arguments) -> Iterator[Candidate]:
     """Candidates for the first word that is still to come."""
     slots = [action for action in line.actions if not action.option_strings]
     if {"session", "agent"} <= {slot.dest for slot in slots}:
@@ -144,21 +149,35 @@ def _next_word(line: Line, workspace: str | None) -> Iterator[Candidate]:
             agent_given = any(is_agent_id(word) for word in line.words)
             for slot in slots:
                 if (slot.dest == "agent") != agent_given or not line.words:
-                    yield from _values(slot, line, workspace)
+                    yield from _values(slot, line, where)
     elif slots and (len(line.words) < len(slots) or slots[-1].nargs == "*"):
-        yield from _values(slots[min(len(line.words), len(slots) - 1)], line, workspace)
+        yield from _values(slots[min(len(line.words), len(slots) - 1)], line, where)
 
 
-def _values(action: argparse.Action, line: Line, workspace: str | None) -> Iterator[Candidate]:
+def _values(action: argparse.Action, line: Line, where: Arguments) -> Iterator[Candidate]:
     if action.choices:
         for choice in action.choices:
             yield str(choice), ""
     elif action.metavar in _PATHS:
         yield _PATHS[str(action.metavar)], ""
+    elif action.dest == "team":
+        yield from _teams(where)
     elif action.dest in ("session", "sessions"):
-        yield from _sessions(open_mas(workspace), line)
+        yield from _sessions(opened(where), line)
     elif action.dest in ("agent", "sender", "target"):
-        yield from _agents(open_mas(workspace), line, with_groups=action.dest == "target")
+        yield from _agents(opened(where), line, with_groups=action.dest == "target")
+
+
+def _teams(where: Arguments) -> Iterator[Candidate]:
+    """The teams there are; without a workspace those that come with MAS."""
+    from mas.model.teamfile import shipped_teams
+
+    try:
+        teams = opened(where).teams()
+    except MasError:
+        teams = shipped_teams()
+    for team in teams:
+        yield team.name, ""
 
 
 def _sessions(mas: Mas, line: Line) -> Iterator[Candidate]:

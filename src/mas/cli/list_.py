@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    found = opened(args).list(args.status, args.limit, args.offset)
+    found = opened(args).list(args.status, args.limit, args.offset, agents=out.as_json)
     rows = [
         (info.session_id, info.status, str(info.agent_count), when(info.created_at), info.name or "")
         for info in found.sessions

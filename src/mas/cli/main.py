@@ -16,17 +16,20 @@ from mas.model.errors import (
     BadInput,
     Conflict,
     Corrupt,
+    Denied,
     Disk,
     MasError,
     NotFound,
     Unavailable,
 )
+from mas.settings import ServerAddress, server_address
 
 GROUPS: dict[str, dict[str, str]] = {
     "A session's life": {
-        "up": "make a workspace if needed and start a team: the newcomer's one command",
+        "up": "start a team and serve it, in a new workspace if needed: the newcomer's one command",
         "init": "make a workspace",
         "start": "start a session",
+        "teams": "list the teams there are, or print one",
         "list": "list sessions",
         "show": "show one session and its agents",
         "stop": "end a session's programs, keep its directory",
@@ -35,9 +38,15 @@ GROUPS: dict[str, dict[str, str]] = {
     "Working with agents": {
         "attach": "see a session in tmux",
         "send": "type a message to agents",
+        "inbox": "show messages and how far they came",
         "output": "show an agent's screen",
         "logs": "show a session's or an agent's log",
         "env": "print a session's variables for a shell",
+    },
+    "Beyond the shell": {
+        "serve": "put the workspace behind HTTP",
+        "url": "print an address that signs a browser in",
+        "token": "print the token that the API asks for",
     },
     "Keeping order": {
         "clone": "copy a session into a new one",
@@ -54,7 +63,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "version": "print the version",
     },
 }
-HIDDEN = ("complete",)
+HIDDEN = ("complete", "hook")
+_ONLY_HERE = ("up", "init", "serve", "url", "token")
+_NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
+_TAKE_A_VALUE = ("--workspace", "--url", "--token")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 _EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
@@ -64,6 +76,7 @@ _EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (Corrupt, 5),
     (Disk, 6),
     (Unavailable, 7),
+    (Denied, 8),
     (MasError, 1),
 )
 EXIT_CODE_HELP = """\
@@ -71,8 +84,9 @@ exit codes:
   0  it worked                 4  the session is in another state, busy or archived
   1  it failed                 5  a file is damaged (mas repair)
   2  bad arguments             6  the disk is full or refused
-  3  no such workspace,        7  tmux or an agent's program is missing
-     session or agent        130  interrupted"""
+  3  no such workspace,        7  tmux, a server or an agent's program is missing
+     session or agent          8  the token is missing, wrong or not for this
+                             130  interrupted"""
 
 
 class CommandModule(Protocol):
@@ -163,15 +177,27 @@ def _dispatch(argv: list[str], out: Render) -> int:
         return 0
     args.command = command
     args.workspace = args.workspace or top.workspace
+    args.server = _server(command, args.url or top.url, args.token or top.token, args.workspace)
     args.json = out.as_json = args.json or top.json
     return module.run(args, out)
+
+
+def _server(command: str, url: str | None, token: str | None, workspace: str | None) -> ServerAddress | None:
+    """The server that the command works through, if any; what concerns this machine cannot be done elsewhere."""
+    if command in _NEEDS_NO_SERVER:
+        return None
+    if command not in _ONLY_HERE:
+        return server_address(url, token, workspace)
+    if url or token:
+        raise BadInput(f"mas {command} is for the machine that the workspace is on: run it there, without --url")
+    return None
 
 
 def _command_at(argv: list[str]) -> int:
     """Where the command stands, after the options of `mas` itself. All behind it is the command's, `--` too."""
     position = 0
     while position < len(argv) and argv[position].startswith("-"):
-        position += 2 if argv[position] == "--workspace" else 1
+        position += 2 if argv[position] in _TAKE_A_VALUE else 1
     return position
 
 
@@ -219,6 +245,8 @@ def _add_common(parser: Parser) -> None:
         metavar="DIR",
         help="the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest with .masrc)",
     )
+    parser.add_argument("--url", metavar="URL", help="work through the server there (default: $MAS_URL, else none)")
+    parser.add_argument("--token", metavar="TOKEN", help="the server's token (default: $MAS_TOKEN)")
     parser.add_argument("--json", action="store_true", help="print what the API would answer")
 
 
@@ -226,7 +254,7 @@ def top_help() -> str:
     lines = [
         "mas: teams of command-line agents, each team in an isolated session of its own",
         "",
-        "usage: mas [--workspace DIR] [--json] COMMAND …",
+        "usage: mas [--workspace DIR | --url URL [--token TOKEN]] [--json] COMMAND …",
     ]
     for title, group in GROUPS.items():
         lines += ["", f"{title}:"]

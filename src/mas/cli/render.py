@@ -34,7 +34,8 @@ class Render:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._colour = wants_colour(_is_terminal(sys.stdout))
+        self.is_terminal = _is_terminal(sys.stdout)
+        self._colour = wants_colour(self.is_terminal)
         self._bar_shown = 0.0
         self._bar_open = False
         if isinstance(sys.stdout, TextIOWrapper):

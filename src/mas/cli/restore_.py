@@ -20,6 +20,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     def say(session: SessionDetail) -> None:
+        for warning in session.warnings:
+            out.talk(warning)
         out.talk(f"Restored {session.tmux_session}: {count(len(session.agents), 'agent')}")
         out.line(session.session_id)
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_name, shown
 from mas.model.run import Run, parse_run
-from mas.model.team import TEAMS, team_named
+from mas.model.team import Team
+from mas.model.teamfile import team_in
 from mas.model.views import SessionDetail
+from mas.settings import legacy_asked
 
 EXAMPLES = """
 mas start
@@ -24,7 +27,7 @@ mas start --config run.json --json
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--team", choices=TEAMS, metavar="TEAM", help=f"which agents: {', '.join(TEAMS)}")
+    what.add_argument("--team", metavar="TEAM", help="which agents (mas teams lists what there is; default: default)")
     what.add_argument("--config", metavar="FILE", help="a POST /runs body as JSON; - reads standard input")
     parser.add_argument("--provider", help="what agents run (default: the workspace's)")
     parser.add_argument(
@@ -39,8 +42,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    wanted, legacy = _wanted(args)
+    if args.attach and args.server:
+        raise BadInput("A session is seen in tmux where it runs", "mas start, and there: mas attach")
+    body = _read(args.config) if args.config else {}
     mas = opened(args)
+    wanted, legacy = _wanted(args, body, lambda name: team_in(mas.teams(), name))
     session = mas.start(wanted, legacy, out.progress("copying templates"))
     tell_started(session, out)
     if args.attach:
@@ -48,12 +54,11 @@ def run(args: Arguments, out: Render) -> int:
     return 0
 
 
-def _wanted(args: Arguments) -> tuple[Run, bool]:
+def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tuple[Run, bool]:
     """The run that was asked for, and whether the old mode was asked for with it."""
-    body = _read(args.config) if args.config else {}
-    wanted = parse_run(body)
+    wanted = parse_run(body, named)
     if args.team:
-        wanted = wanted._replace(team=team_named(args.team))
+        wanted = wanted._replace(team=named(args.team))
     return (
         wanted._replace(
             name=parse_name(args.name) if args.name is not None else wanted.name,
@@ -61,7 +66,8 @@ def _wanted(args: Arguments) -> tuple[Run, bool]:
             command=args.program,
             lazy_units=args.lazy_units or wanted.lazy_units,
         ),
-        isinstance(body, dict) and "sessionMode" in body,
+        # The environment is this program's: a server would not see it.
+        legacy_asked() or (isinstance(body, dict) and "sessionMode" in body),
     )
 
 

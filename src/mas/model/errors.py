@@ -11,13 +11,19 @@ MasError
 │   ├── Busy            another process is at work on the session
 │   ├── Archived        the session has been archived
 │   ├── AlreadyThere    the thing to be made exists
+│   ├── ServerRunning   the workspace already has a server
 │   └── AgentExited     the agent's program has ended
+├── Denied              who asks may not
+│   ├── NotSignedIn     no token, or a wrong one
+│   └── Forbidden       a token, but not for this
+├── TooMuch             more at once than MAS takes
 ├── Corrupt             a file of ours cannot be read
 ├── Disk                the file system said no
 │   ├── DiskFull
 │   └── DiskRefused
 └── Unavailable         something MAS needs is not there
     ├── NoTmux          tmux is missing, too old, full or does not answer
+    ├── NoServer        no server runs for the workspace, or it does not answer
     └── NoProgram       an agent's program is missing
 
 `code` is a promise to scripts, the sentence is for people, `hint` is the next command.
@@ -89,8 +95,28 @@ class AlreadyThere(Conflict):
     code = "exists"
 
 
+class ServerRunning(Conflict):
+    code = "server-running"
+
+
 class AgentExited(Conflict):
     code = "agent-exited"
+
+
+class Denied(MasError):
+    code = "denied"
+
+
+class NotSignedIn(Denied):
+    code = "unauthorized"
+
+
+class Forbidden(Denied):
+    code = "forbidden"
+
+
+class TooMuch(MasError):
+    code = "too-much"
 
 
 class Corrupt(MasError):
@@ -119,6 +145,10 @@ class Unavailable(MasError):
 
 class NoTmux(Unavailable):
     code = "no-tmux"
+
+
+class NoServer(Unavailable):
+    code = "no-server"
 
 
 class NoProgram(Unavailable):

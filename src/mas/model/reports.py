@@ -3,6 +3,9 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import NamedTuple
 
+from mas.model.message import Delivery
+from mas.model.views import AgentView
+
 
 class AgentOutput(NamedTuple):
     """What an agent's terminal shows, or last showed."""
@@ -12,12 +15,14 @@ class AgentOutput(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """Text that was typed to agents."""
+    """A message and how far it came with each agent."""
 
     session_id: str
     target: str
     agents: tuple[str, ...]
     bytes: int
+    id: str
+    deliveries: tuple[Delivery, ...]
 
 
 class Pruned(NamedTuple):
@@ -91,6 +96,7 @@ class SessionStats(NamedTuple):
     status: str
     agents: int
     live_agents: int
+    states: dict[str, int]
     processes: int
     disk: int
 
@@ -106,3 +112,115 @@ class Stats(NamedTuple):
     live_agents: int
     disk: int
     sessions: tuple[SessionStats, ...]
+
+
+class TeamAgent(NamedTuple):
+    """An agent of a team template. What is None is taken from the session or the provider."""
+
+    id: str
+    role: str
+    provider: str | None = None
+    model: str | None = None
+    command: str | None = None
+    prompt: str | None = None
+
+
+class TeamUnit(NamedTuple):
+    """A unit of a team template; its first agent is the manager."""
+
+    name: str
+    agents: tuple[TeamAgent, ...]
+
+
+class TeamView(NamedTuple):
+    """A team that a session can be started with. `origin` is `shipped` or `workspace`.
+
+    `routing` is `hierarchy`, `open` or `table`; for a table `routes` says whom each agent may write to.
+    `problem` says why a file describes no team; then there are no agents.
+    """
+
+    name: str
+    agent_count: int
+    units: tuple[TeamUnit, ...]
+    description: str = ""
+    routing: str = "hierarchy"
+    routes: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written to
+    origin: str = "shipped"
+    problem: str = ""
+
+
+class ProviderView(NamedTuple):
+    """A provider, and whether its program is on this machine and new enough. `install` says how to get it."""
+
+    id: str
+    description: str
+    is_default: bool
+    installed: bool
+    program: str | None
+    problem: str
+    version: str | None = None
+    min_version: str | None = None
+    meets_minimum: bool = True
+    install: str = ""
+
+
+class TeamList(NamedTuple):
+    """All team templates."""
+
+    teams: tuple[TeamView, ...]
+
+
+class ProviderList(NamedTuple):
+    """All providers."""
+
+    providers: tuple[ProviderView, ...]
+
+
+class AgentList(NamedTuple):
+    """The agents of a session."""
+
+    agents: tuple[AgentView, ...]
+
+
+class LogText(NamedTuple):
+    """The end of a log; `agent` is None for the session's own."""
+
+    agent: str | None
+    text: str
+
+
+class Variables(NamedTuple):
+    """Environment variables."""
+
+    variables: dict[str, str]
+
+
+class MessageCounts(NamedTuple):
+    """How many deliveries are in each state."""
+
+    counts: dict[str, int]
+
+
+class Health(NamedTuple):
+    """That the server answers."""
+
+    status: str
+    version: str
+
+
+class LoginCode(NamedTuple):
+    """A code that signs one browser in, once."""
+
+    code: str
+    url: str
+    expires_at: str
+
+
+class ServerInfo(NamedTuple):
+    """A server that runs: where it listens, on an address and on a socket file."""
+
+    pid: int
+    url: str
+    socket: str
+    started_at: str
+    version: str

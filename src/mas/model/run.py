@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.ids import parse_name, shown
 from mas.model.session import AgentRun
-from mas.model.team import CUSTOM, DEFAULT_TEAM, Agent, Team, known, parse_team, team_body, team_named, text
+from mas.model.team import (
+    CUSTOM,
+    DEFAULT_TEAM,
+    Agent,
+    Routing,
+    Team,
+    known,
+    parse_routing,
+    parse_team,
+    routing_body,
+    team_body,
+    team_named,
+    text,
+)
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "version"}
+_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "routing", "version"}
 CONFIG_VERSION = 1
+# Whoever runs a command of its own behaves as the provider of that name says.
+GENERIC = "generic"
 
 
 class Run(NamedTuple):
@@ -30,10 +45,9 @@ class Run(NamedTuple):
         """The same run with every agent's provider and command written out."""
 
         def settle(agent: Agent) -> Agent:
-            return agent._replace(
-                provider=agent.provider or self.provider or default_provider,
-                command=agent.command or self.command,
-            )
+            command = agent.command or self.command
+            provider = GENERIC if command else agent.provider or self.provider or default_provider
+            return agent._replace(provider=provider, command=command)
 
         units = tuple(unit._replace(agents=tuple(settle(agent) for agent in unit.agents)) for unit in self.team.units)
         return self._replace(
@@ -41,8 +55,11 @@ class Run(NamedTuple):
         )
 
 
-def parse_run(body: object) -> Run:
-    """A `POST /runs` body as a `Run`; `sessionMode` is tolerated and means nothing."""
+def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
+    """A `POST /runs` body as a `Run`; `sessionMode` is tolerated and means nothing.
+
+    `named` knows the teams that can be asked for by name.
+    """
     if not isinstance(body, Mapping):
         raise BadInput("A run must be a JSON object")
     fields = known(
@@ -54,11 +71,13 @@ def parse_run(body: object) -> Run:
         raise BadInput(f"This run was written by another version of MAS (version {fields['version']})")
     name = text(fields, "name")
     team_name = text(fields, "team")
-    base = team_named(team_name) if team_name else DEFAULT_TEAM
+    base = named(team_name) if team_name else DEFAULT_TEAM
     lazy = fields.get("lazyUnits", False)
     if not isinstance(lazy, bool):
         raise BadInput("lazyUnits must be true or false")
     team = parse_team(_object(fields, "agents"), base)
+    if fields.get("routing") is not None:
+        team = team._replace(routing=parse_routing(fields["routing"], team))
     return Run(
         team=team._replace(name=base.name) if team_name else team,
         name=None if name is None else parse_name(name),
@@ -83,6 +102,8 @@ def run_body(run: Run) -> dict[str, Any]:
     body: dict[str, Any] = {"version": CONFIG_VERSION, "agents": team_body(run.team)}
     if run.team.name != CUSTOM:
         body["team"] = run.team.name
+    if run.team.routing != Routing():
+        body["routing"] = routing_body(run.team.routing)
     if run.name is not None:
         body["name"] = run.name
     if run.provider is not None:

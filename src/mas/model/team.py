@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, NoAgent
-from mas.model.ids import parse_agent_id, parse_unit_name, shown
+from mas.model.ids import parse_agent_id, parse_name, parse_unit_name, shown
 
 MOST_AGENTS = 99
 META_UNIT = "meta"
 CUSTOM = "custom"
+HIERARCHY, OPEN, TABLE = "hierarchy", "open", "table"
 
 
 class Agent(NamedTuple):
@@ -36,11 +37,19 @@ class Unit(NamedTuple):
         return self.agents[0]
 
 
+class Routing(NamedTuple):
+    """Who may write to whom: `hierarchy`, `open`, or a `table` of agents and what each may write to."""
+
+    rule: str = HIERARCHY
+    table: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
 class Team(NamedTuple):
     """Units of agents, in the order of their windows."""
 
     name: str
     units: tuple[Unit, ...]
+    routing: Routing = Routing()
 
     def agents(self) -> Iterator[Agent]:
         for unit in self.units:
@@ -60,6 +69,24 @@ class Team(NamedTuple):
                 return (agent,)
         names = " ".join([*(unit.name for unit in self.units), "managers", "all"])
         raise NoAgent(f"No agent, unit or group {shown(target)} in this session (units: {names})", "mas show")
+
+
+def may_write(team: Team, sender: str, target: str) -> str | None:
+    """None if the agent `sender` may write to the agent `target`, else the rule that forbids it."""
+    if sender == target or team.routing.rule == OPEN:
+        return None
+    if team.routing.rule == TABLE:
+        allowed = dict(team.routing.table).get(sender, ())
+        if any(agent.id == target for name in allowed for agent in team.targets(name)):
+            return None
+        return f"the team's table lets {sender} write to: {', '.join(allowed) or 'nobody'}"
+    units = {agent.id: unit for unit in team.units for agent in unit.agents}
+    mine, other = units[sender], units[target]
+    tops = {unit.manager.id for unit in team.units if unit.name == META_UNIT}
+    both_manage = {mine.manager.id, other.manager.id} == {sender, target}
+    if mine is other or (both_manage and tops & {sender, target}):
+        return None
+    return "hierarchy: to the own manager and unit; managers also to the meta manager, who writes to managers"
 
 
 _ROLES = {
@@ -113,12 +140,33 @@ def parse_team(body: Mapping[str, Any], base: Team) -> Team:
     known(body, "agents", {"metaManager", "units"})
     if body.get("metaManager") is None and not _list(body, "units"):
         return base
-    groups = _groups(body)
+    return Team(CUSTOM, _units(_groups(body)))
+
+
+def parse_units(items: list[Any]) -> tuple[Unit, ...]:
+    """The units that a team file lists, each with its agents."""
+    groups: list[_Group] = []
+    for position, item in enumerate(items):
+        unit = known(item, f"units[{position}]", {"name", "agents"})
+        name = _unit_name(unit, groups)
+        members = _list(unit, "agents")
+        if not members:
+            raise BadInput(f"units[{position}]: the unit {name} has no agents")
+        # A unit of the meta manager comes first and leaves the tens to the others.
+        tens = 0 if name == META_UNIT else 10 * (position + (not any(group.name == META_UNIT for group in groups)))
+        groups.append(_Group(name, tens, members))
+    if not groups:
+        raise BadInput("A team has at least one unit")
+    return _units(groups)
+
+
+def _units(groups: list[_Group]) -> tuple[Unit, ...]:
     if sum(len(group.members) for group in groups) > MOST_AGENTS:
         raise BadInput(f"A team has at most {MOST_AGENTS} agents")
     numbers = _Numbers(groups)
-    units = (Unit(group.name, tuple(_agent(member, group, numbers) for member in group.members)) for group in groups)
-    return Team(CUSTOM, tuple(units))
+    return tuple(
+        Unit(group.name, tuple(_agent(member, group, numbers) for member in group.members)) for group in groups
+    )
 
 
 class _Group(NamedTuple):
@@ -135,12 +183,17 @@ def _groups(body: Mapping[str, Any]) -> list[_Group]:
         groups.append(_Group(META_UNIT, 0, [body["metaManager"]]))
     for position, item in enumerate(_list(body, "units"), start=1):
         unit = known(item, "agents.units[]", {"name", "manager", "workers"})
-        name = parse_unit_name(text(unit, "name") or "")
-        if name in {"all", "managers", *(other.name for other in groups)}:
-            raise BadInput(f"The unit name {name!r} is taken")
+        name = _unit_name(unit, groups)
         manager = unit.get("manager")
         groups.append(_Group(name, position * 10, [{} if manager is None else manager, *_list(unit, "workers")]))
     return groups
+
+
+def _unit_name(unit: Mapping[str, Any], groups: list[_Group]) -> str:
+    name = parse_unit_name(text(unit, "name") or "")
+    if name in {"all", "managers", *(other.name for other in groups)}:
+        raise BadInput(f"The unit name {name!r} is taken")
+    return name
 
 
 def team_body(team: Team) -> dict[str, Any]:
@@ -155,9 +208,41 @@ def team_body(team: Team) -> dict[str, Any]:
     return body
 
 
+def parse_routing(value: object, team: Team) -> Routing:
+    """Who may write to whom in `team`, as a word or as a table of agents and targets."""
+    if isinstance(value, str):
+        if value not in (HIERARCHY, OPEN):
+            raise BadInput(f"routing is {shown(value)}; it can be {HIERARCHY}, {OPEN} or a table of agents and targets")
+        return Routing(value)
+    if not isinstance(value, Mapping):
+        raise BadInput(f"routing must be {HIERARCHY}, {OPEN} or a table of agents and targets")
+    ids = {agent.id for agent in team.agents()}
+    table = []
+    for sender, targets in value.items():
+        if sender not in ids:
+            raise BadInput(f"routing: no agent {shown(str(sender))} in this team")
+        if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
+            raise BadInput(f"routing.{sender} must be a list of agents, units, managers or all")
+        try:
+            for target in targets:
+                team.targets(target)
+        except NoAgent as error:
+            raise BadInput(f"routing.{sender}: {error.message}") from None
+        table.append((sender, tuple(targets)))
+    return Routing(TABLE, tuple(table))
+
+
+def routing_body(routing: Routing) -> str | dict[str, list[str]]:
+    """What `parse_routing` reads back as the same."""
+    if routing.rule == TABLE:
+        return {sender: list(targets) for sender, targets in routing.table}
+    return routing.rule
+
+
 def _agent_body(agent: Agent) -> dict[str, str]:
     fields = {
         "id": agent.id,
+        "role": None if agent.role == usual_role(agent.id) else agent.role,
         "provider": agent.provider,
         "model": agent.model,
         "command": agent.command,
@@ -186,18 +271,27 @@ class _Numbers:
 
 
 def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
-    fields = known(body, "an agent", {"id", "prompt", "provider", "model", "command"})
+    fields = known(body, "an agent", {"id", "role", "prompt", "provider", "model", "command"})
     wanted = text(fields, "id")
     agent_id = numbers.take(None if wanted is None else parse_agent_id(wanted), group.tens)
     return Agent(
         id=agent_id,
         unit=group.name,
-        role=_ROLES.get(agent_id, "Agent"),
+        role=parse_role(text(fields, "role")) or usual_role(agent_id),
         provider=text(fields, "provider"),
         model=text(fields, "model"),
         command=text(fields, "command"),
         prompt=text(fields, "prompt"),
     )
+
+
+def usual_role(agent_id: str) -> str:
+    return _ROLES.get(agent_id, "Agent")
+
+
+def parse_role(role: str | None) -> str | None:
+    """A role is a title of one line."""
+    return None if role is None else parse_name(role)
 
 
 def known(body: Any, what: str, fields: set[str]) -> Mapping[str, Any]:  # noqa: ANN401 - raw JSON

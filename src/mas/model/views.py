@@ -3,6 +3,8 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import Any, NamedTuple
 
+from mas.model.session import AgentRun
+
 
 class AgentView(NamedTuple):
     """An agent and how it is now."""
@@ -33,6 +35,7 @@ class SessionInfo(NamedTuple):
     workflows_dir: str
     agent_count: int
     tmux_socket: str | None
+    agents: tuple[AgentRun, ...] = ()
 
 
 class SessionList(NamedTuple):
@@ -69,7 +72,7 @@ class SessionDetail(NamedTuple):
 def wire(value: object) -> Any:  # noqa: ANN401 - JSON
     """`value` as JSON would have it: camelCase names, lists, plain text."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {_camel(key): wire(item) for key, item in value._asdict().items()}
+        return {camel(key): wire(item) for key, item in value._asdict().items()}
     if isinstance(value, (list, tuple)):
         return [wire(item) for item in value]
     if isinstance(value, dict):
@@ -77,6 +80,10 @@ def wire(value: object) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A field's name on the wire."""
+    if name == "sender":
+        # `from` is a word that Python keeps for itself.
+        return "from"
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

@@ -26,9 +26,11 @@ def archive(world: World, session_id: SessionId, progress: Progress | None = Non
         # While the directory is there, it is the session, and an archive is only a copy.
         operation.undo(lambda: world.archives.remove(session_id))
         world.logs.session(session_id, "archive")
-        info = world.archives.pack(_info(world, stopped()), progress)
-        operation.no_return()
-        world.workspace.discard(session_id)
+        # What comes while it is packed would be lost with the directory.
+        with world.messages().shut(session_id):
+            info = world.archives.pack(_info(world, stopped()), progress)
+            operation.no_return()
+            world.workspace.discard(session_id)
         world.registry.drop(session_id, Gone.ARCHIVED)
         operation.done()
     return info

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from mas.model.errors import MasError
 from mas.model.reports import Check, Diagnosis
-from mas.model.team import Agent
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
+from mas.service.about import providers
 from mas.service.repair import repair
 from mas.service.world import World
 
@@ -75,13 +75,15 @@ def _machine(world: World) -> Iterator[Check]:
 
 
 def _providers(world: World) -> Iterator[Check]:
-    for name in world.providers().names():
-        try:
-            program = world.providers().program(Agent("00", "meta", provider=name))
-            yield Check(f"provider {name}", True, program.argv[0])
-        except MasError as error:
-            wanted = name == world.settings.provider
-            yield Check(f"provider {name}", not wanted, error.message, error.hint)
+    for view in providers(world):
+        text = view.program or view.description
+        if view.version:
+            text += f" {view.version}"
+        if view.problem:
+            text = f"{text}: {view.problem}" if view.program else view.problem
+        # Only what sessions run here must be there.
+        fine = not view.is_default or (view.installed and view.meets_minimum)
+        yield Check(f"provider {view.id}", fine, text, view.install and f"install it: {view.install}")
 
 
 def _registry(world: World) -> Iterator[Check]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mas.model.errors import BadInput, Corrupt
-from mas.model.ids import tmux_name
-from mas.model.session import Gone, Status
+from mas.model.errors import BadInput, Corrupt, NoSession
+from mas.model.ids import SessionId, tmux_name
+from mas.model.session import AgentRun, Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.reconcile import reconcile
 from mas.service.world import World
@@ -15,7 +15,9 @@ from mas.store.workspace import Trashed
 STATUSES = (*Status, *Gone)
 
 
-def list_sessions(world: World, status: str | None = None, limit: int | None = None, offset: int = 0) -> SessionList:
+def list_sessions(
+    world: World, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
+) -> SessionList:
     """Sessions, oldest first. Archived and deleted ones are only listed when asked for."""
     if status is not None and status not in STATUSES:
         raise BadInput(f"No status {status!r} (there are: {', '.join(STATUSES)})")
@@ -39,7 +41,18 @@ def list_sessions(world: World, status: str | None = None, limit: int | None = N
     if status in set(Gone):
         found = [info._replace(status=status) for info in found]
     end = None if limit is None else offset + limit
-    return SessionList(tuple(found[offset:end]), len(found), tuple(warnings))
+    page = found[offset:end]
+    if agents and status not in set(Gone):
+        page = [info._replace(agents=_agents(world, info.session_id)) for info in page]
+    return SessionList(tuple(page), len(found), tuple(warnings))
+
+
+def _agents(world: World, session_id: str) -> tuple[AgentRun, ...]:
+    try:
+        return world.records.load(SessionId(session_id)).agents
+    except (Corrupt, NoSession):
+        # Damaged or gone meanwhile: the listing says so by its status, now or next time.
+        return ()
 
 
 def _trashed(world: World, trashed: Trashed) -> IndexEntry:

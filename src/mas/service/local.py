@@ -20,10 +20,24 @@ from mas.settings import legacy_home
 from mas.store.atomic import disk_errors
 
 if TYPE_CHECKING:
-    from mas.model.reports import AgentOutput, Diagnosis, Migration, PrunePlan, Repair, Sent, Stats
+    from mas.model.event import EventPage
+    from mas.model.files import FileListing, FilePart
+    from mas.model.message import MessageList
+    from mas.model.reports import (
+        AgentOutput,
+        Diagnosis,
+        Migration,
+        ProviderView,
+        PrunePlan,
+        Repair,
+        Sent,
+        Stats,
+        TeamView,
+    )
     from mas.model.run import Run
     from mas.model.views import SessionDetail, SessionInfo, SessionList
     from mas.service.prune import Policy
+    from mas.service.terminal import Terminal
 
 
 class LocalMas:
@@ -58,16 +72,22 @@ class LocalMas:
             raise BadInput(f"Which session? {len(active)} are active", hint)
         return SessionId(active[0])
 
-    def start(self, run: Run, legacy: bool = False, progress: Progress | None = None) -> SessionDetail:
-        from mas.service.start import start
+    def start(
+        self, run: Run, legacy: bool = False, progress: Progress | None = None, key: str | None = None
+    ) -> SessionDetail:
+        from mas.service.start import start, start_once
 
         with self._ready() as world:
+            if key is not None:
+                return start_once(world, run, legacy, progress, key)
             return start(world, run, legacy, progress)
 
-    def list(self, status: str | None = None, limit: int | None = None, offset: int = 0) -> SessionList:
+    def list(
+        self, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
+    ) -> SessionList:
         with self._entered() as world:
             problems = settle(world)
-            found = list_sessions(world, status, limit, offset)
+            found = list_sessions(world, status, limit, offset, agents)
             return found._replace(warnings=(*problems, *found.warnings))
 
     def show(self, session_id: SessionId) -> SessionDetail:
@@ -156,17 +176,60 @@ class LocalMas:
         with self._ready() as world:
             return stats(world, session_id)
 
+    def teams(self) -> tuple[TeamView, ...]:
+        from mas.service.about import teams
+
+        return teams(self._world)
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        from mas.service.about import providers
+
+        return providers(self._world)
+
+    def files(self, session_id: SessionId, path: str) -> FileListing:
+        from mas.service.files import list_files
+
+        with self._entered() as world:
+            return list_files(world, session_id, path)
+
+    def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        from mas.service.files import read_file_part
+
+        with self._entered() as world:
+            return read_file_part(world, session_id, path, offset, most)
+
     def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
         from mas.service.environment import env
 
         with self._ready() as world:
             return env(world, session_id, agent)
 
-    def send(self, session_id: SessionId, target: str, message: str, sender: str | None) -> Sent:
-        from mas.service import talk
+    def send(
+        self,
+        session_id: SessionId,
+        target: str,
+        message: str,
+        sender: str | None = None,
+        message_id: str | None = None,
+    ) -> Sent:
+        from mas.service.send import send
 
         with self._ready() as world:
-            return talk.send(world, session_id, target, message, sender)
+            return send(world, session_id, target, message, sender, message_id)
+
+    def messages(
+        self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
+    ) -> MessageList:
+        from mas.service.inbox import messages
+
+        with self._ready() as world:
+            return messages(world, session_id, agent, limit, offset, box)
+
+    def message_counts(self) -> dict[str, int]:
+        from mas.service.inbox import message_counts
+
+        with self._ready() as world:
+            return message_counts(world)
 
     def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
         from mas.service import talk
@@ -186,6 +249,18 @@ class LocalMas:
 
         with self._ready() as world:
             follow(talk.log_path(world, session_id, agent), lines)
+
+    def events(self, after: str | None = None, most: int = 1000) -> EventPage:
+        with disk_errors():
+            return self._world.events.read(after, most)
+
+    def terminal(self, session_id: SessionId, agent: str) -> Terminal:
+        from mas.service.watched import WatchedTeams
+
+        with self._ready() as world:
+            # All terminals of this process share what is known of their sessions.
+            teams: WatchedTeams = self.__dict__.setdefault("_watched", WatchedTeams(world))
+            return teams.terminal(session_id, agent)
 
     def attach(self, session_id: SessionId, agent: str | None) -> None:
         from mas.service import talk

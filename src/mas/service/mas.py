@@ -6,11 +6,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from mas.model.event import EventPage
+    from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
-    from mas.model.reports import AgentOutput, Diagnosis, Migration, PrunePlan, Repair, Sent, Stats
+    from mas.model.message import MessageList
+    from mas.model.reports import (
+        AgentOutput,
+        Diagnosis,
+        Migration,
+        ProviderView,
+        PrunePlan,
+        Repair,
+        Sent,
+        Stats,
+        TeamView,
+    )
     from mas.model.run import Run
     from mas.model.views import SessionDetail, SessionInfo, SessionList
     from mas.service.prune import Policy
+    from mas.service.terminal import Terminal
 
 Progress = Callable[[int, int], None]
 
@@ -30,12 +44,19 @@ class Mas(Protocol):
         """The one active session; `BadInput` if there are none or several."""
         ...
 
-    def start(self, run: Run, legacy: bool = False, progress: Progress | None = None) -> SessionDetail:
-        """A new session, whole or not at all. `legacy` marks a request for the old mode."""
+    def start(
+        self, run: Run, legacy: bool = False, progress: Progress | None = None, key: str | None = None
+    ) -> SessionDetail:
+        """A new session, whole or not at all. `legacy` marks a request for the old mode.
+
+        Asked again with the same `key`, it answers with the session that the first call started.
+        """
         ...
 
-    def list(self, status: str | None = None, limit: int | None = None, offset: int = 0) -> SessionList:
-        """Sessions, oldest first; `archived` and `deleted` ones only by that status."""
+    def list(
+        self, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
+    ) -> SessionList:
+        """Sessions, oldest first; archived and deleted ones only by that status. With `agents` also their agents."""
         ...
 
     def show(self, session_id: SessionId) -> SessionDetail:
@@ -92,12 +113,52 @@ class Mas(Protocol):
         """Sessions, live agents, processes and disk."""
         ...
 
+    def teams(self) -> tuple[TeamView, ...]:
+        """The teams a session can be started with by name."""
+        ...
+
+    def providers(self) -> tuple[ProviderView, ...]:
+        """All providers, and which of them can be used on this machine."""
+        ...
+
+    def files(self, session_id: SessionId, path: str) -> FileListing:
+        """What is in a directory of the session; the empty path names those that are shown."""
+        ...
+
+    def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        """Up to `most` bytes of a file of the session, from `offset` on."""
+        ...
+
     def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
         """The variables a program of the session has."""
         ...
 
-    def send(self, session_id: SessionId, target: str, message: str, sender: str | None) -> Sent:
-        """Type a message to an agent, a unit, `managers` or `all`."""
+    def send(
+        self,
+        session_id: SessionId,
+        target: str,
+        message: str,
+        sender: str | None = None,
+        message_id: str | None = None,
+    ) -> Sent:
+        """Keep a message and type it to an agent, a unit, `managers` or `all`.
+
+        A message that could not be typed raises, and is kept as undelivered. Sent again with the same
+        `message_id`, nothing is typed, and the answer is what became of the first.
+        """
+        ...
+
+    def messages(
+        self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
+    ) -> MessageList:
+        """The `limit` messages before the `offset` newest, newest last: of the session or of an agent.
+
+        `box` says which of an agent's: `inbox` those to it, `sent` those from it, `all` both.
+        """
+        ...
+
+    def message_counts(self) -> dict[str, int]:
+        """How many deliveries of the active sessions are in each state."""
         ...
 
     def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
@@ -110,6 +171,17 @@ class Mas(Protocol):
 
     def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:
         """Hand the terminal over to a growing log. Does not return."""
+        ...
+
+    def events(self, after: str | None = None, most: int = 1000) -> EventPage:
+        """What happened after the event called `after`: None from now on, `0` from the oldest kept.
+
+        Only reads: nothing half-done is finished first, so that it can be asked at any rate.
+        """
+        ...
+
+    def terminal(self, session_id: SessionId, agent: str) -> Terminal:
+        """An agent's terminal to watch and to type to; close it when done."""
         ...
 
     def attach(self, session_id: SessionId, agent: str | None) -> None:

@@ -43,6 +43,7 @@ def end_vanished(world: World, entries: list[IndexEntry]) -> None:
     for entry in entries:
         if not world.layout.is_session(entry.session_id):
             close_team(world, SessionId(entry.session_id), entry.socket)
+            world.events.add("warning", entry.session_id, text=f"The directory of session {entry.session_id} is gone")
 
 
 def _end_lost(world: World, session_id: SessionId) -> Session:
@@ -59,6 +60,7 @@ def _end_lost(world: World, session_id: SessionId) -> Session:
         session = set_status(world, session, Status.STOPPED)
         operation.done()
     world.logs.session(session_id, "its tmux session was gone")
+    world.events.add("warning", session_id, text=f"The tmux session of session {session_id} was gone")
     return restored(world, session_id) if world.settings.recover else session
 
 

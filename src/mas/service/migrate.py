@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from mas.model.errors import BadInput, Corrupt, NotFound
-from mas.model.ids import SessionId, is_session_id
+from mas.model.ids import SessionId, is_session_id, shown
 from mas.model.reports import Migrated, Migration
 from mas.model.run import Run, parse_run
 from mas.service.copied import copied
@@ -48,7 +48,7 @@ def migrate(
 def _sources(world: World, source: str | None, legacy_home: str) -> Iterator[str]:
     """The old workspaces and sessions there are, each a directory with `unit/` in it."""
     if source is not None:
-        roots = [os.path.realpath(source)]
+        roots = [os.path.realpath(_named(source))]
         if roots[0] == world.layout.root and not _is_old(world.layout.root):
             raise BadInput(f"{source} is this workspace, and not an old one")
     else:
@@ -63,6 +63,16 @@ def _sources(world: World, source: str | None, legacy_home: str) -> Iterator[str
             path = os.path.join(sessions, name)
             if os.path.isdir(os.path.join(path, "unit")) and not os.path.islink(path):
                 yield path
+
+
+def _named(source: str) -> str:
+    """`source`, if that can be the name of a directory at all."""
+    try:
+        if b"\0" not in os.fsencode(source):
+            return source
+    except UnicodeEncodeError:
+        pass
+    raise BadInput(f"Not a path: {shown(source)}")
 
 
 def _is_old(root: str) -> bool:

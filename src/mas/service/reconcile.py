@@ -30,7 +30,10 @@ def entries_of(world: World) -> list[IndexEntry]:
 
 def rebuild(world: World) -> list[str]:
     """Write the registry anew from the session directories; answers which damaged files were kept."""
-    return world.registry.rebuild(lambda: scan(world))
+    kept = world.registry.rebuild(lambda: scan(world))
+    for path in kept:
+        world.events.add("warning", text=f"A damaged file was kept as {path} and written anew")
+    return kept
 
 
 def scan(world: World) -> Iterator[IndexEntry]:

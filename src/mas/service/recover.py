@@ -36,7 +36,9 @@ def finish(world: World) -> list[str]:
             problems.append(f"Could not finish an interrupted {intent.verb} of {intent.session_id}: {error}")
             continue
         operation.done()
-        world.logs.workspace(f"finished an interrupted {intent.verb} of {intent.session_id}")
+        text = f"finished an interrupted {intent.verb} of {intent.session_id}"
+        world.logs.workspace(text)
+        world.events.add("warning", intent.session_id, text=text[0].upper() + text[1:])
     return problems
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId, tmux_name
 from mas.model.reports import Finding, Repair
-from mas.model.run import Run
+from mas.model.run import GENERIC, Run
 from mas.model.session import Session, Status
 from mas.model.team import CUSTOM, Agent, Team, Unit
 from mas.runtime.runtime import Place
@@ -17,6 +18,7 @@ from mas.service.recover import finish
 from mas.service.stop import set_status
 from mas.service.world import World
 from mas.store.atomic import set_aside
+from mas.store.launch import launch_path, read_launch
 from mas.store.registry import entry_of
 
 
@@ -82,12 +84,22 @@ def _run_of(world: World, session: Session) -> Run:
     """A configuration to restore the session with, where its own was lost: the agents it is known to have."""
     units: dict[str, list[Agent]] = {}
     for agent in session.agents:
-        units.setdefault(agent.unit, []).append(
-            Agent(agent.id, agent.unit, agent.role, agent.provider or None, agent.model)
-        )
-    known = tuple(Unit(name, tuple(agents)) for name, agents in units.items())
-    run = Run(team=Team(CUSTOM, known)) if known else Run()
+        known = Agent(agent.id, agent.unit, agent.role, agent.provider or None, agent.model)
+        units.setdefault(agent.unit, []).append(_with_command(world, known, session))
+    team = tuple(Unit(name, tuple(agents)) for name, agents in units.items())
+    run = Run(team=Team(CUSTOM, team)) if team else Run()
     return run._replace(name=session.name).settled(world.settings.provider)
+
+
+def _with_command(world: World, agent: Agent, session: Session) -> Agent:
+    """An agent that ran a command, with what its launcher was told of it; if that is lost too, a usual one."""
+    if agent.provider != GENERIC:
+        return agent
+    try:
+        argv, _, _ = read_launch(launch_path(world.layout.session(session.id).root, agent.id))
+    except (OSError, ValueError):
+        return agent._replace(provider=None)
+    return agent._replace(command=shlex.join(argv))
 
 
 def _status(world: World, session: Session) -> Status:

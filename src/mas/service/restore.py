@@ -7,8 +7,9 @@ from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
+from mas.service.programs import begun_anew, furnish, programs_of
 from mas.service.show import describe, just_opened
-from mas.service.team import Gate, close_team, open_team, programs_of
+from mas.service.team import Gate, close_team, open_team
 from mas.service.world import World
 from mas.store.atomic import ensure_directory
 from mas.store.layout import OPEN_DIR
@@ -17,13 +18,18 @@ from mas.store.registry import entry_of
 
 def restore(world: World, session_id: SessionId) -> SessionDetail:
     """Bring a stopped session back; each agent resumes where its provider can."""
-    session = restored(world, session_id)
-    return describe(world, session, agents=just_opened(session))
+    session, warnings = _restored(world, session_id)
+    return describe(world, session, warnings, just_opened(session))
 
 
 def restored(world: World, session_id: SessionId) -> Session:
+    """The same where nobody waits for what there is to say: it goes to the session's log."""
+    return _restored(world, session_id)[0]
+
+
+def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, ...]]:
     run = world.records.load_run(session_id).settled(world.settings.provider)
-    programs = programs_of(world, run, resume=True)
+    programs = programs_of(world, session_id, run, resume=True)
     name = tmux_name(session_id)
     socket = world.runtime.place(name, len(programs))
 
@@ -44,6 +50,7 @@ def restored(world: World, session_id: SessionId) -> Session:
         ensure_directory(paths.unit, OPEN_DIR)
         if not run.lazy_units:
             world.workspace.fill_units(session_id, list(programs))
+        furnish(world, session_id, programs)
         operation.undo(lambda: close_team(world, session_id, socket))
         try:
             agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
@@ -58,4 +65,7 @@ def restored(world: World, session_id: SessionId) -> Session:
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    return after
+    warnings = begun_anew(run, programs)
+    for warning in warnings:
+        world.logs.session(session_id, warning)
+    return after, warnings

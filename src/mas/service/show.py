@@ -7,8 +7,10 @@ import os
 from mas.model.errors import Corrupt, NoTmux
 from mas.model.ids import SessionId
 from mas.model.session import AgentRun, Session, Status
+from mas.model.state import LAUNCHED, AgentState, State
 from mas.model.views import AgentView, SessionDetail
 from mas.runtime.runtime import PaneState
+from mas.service.states import seen
 from mas.service.team import place_of
 from mas.service.world import World
 
@@ -26,7 +28,8 @@ def describe(
     try:
         agents = agents_of(world, session) if agents is None else agents
     except NoTmux as error:
-        agents = tuple(_view(agent, None, f"could not look: {error.message}") for agent in session.agents)
+        unseen = AgentState(State.UNKNOWN, "", f"could not look: {error.message}", "none")
+        agents = tuple(_view(agent, unseen) for agent in session.agents)
         warnings = (*warnings, error.message)
     try:
         pairs = world.records.pairs(session.id)
@@ -63,36 +66,30 @@ def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
     place = place_of(session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     by_agent = {pane.agent: pane for pane in panes}
-    return tuple(_view(agent, by_agent.get(agent.id), "") for agent in session.agents)
+    return tuple(_seen(world, session, agent, by_agent.get(agent.id)) for agent in session.agents)
 
 
 def just_opened(session: Session) -> tuple[AgentView, ...]:
     """The agents of a team whose panes tmux has this moment reported; no need to ask again."""
-    return tuple(
-        _view(agent, None, "")._replace(state="starting", state_text="launched", pane=agent.pane)
-        for agent in session.agents
-    )
+    launched = AgentState(State.STARTING, "", LAUNCHED, "tmux")
+    return tuple(_view(agent, launched)._replace(pane=agent.pane) for agent in session.agents)
 
 
-def _view(agent: AgentRun, pane: PaneState | None, unseen: str) -> AgentView:
-    if unseen:
-        state, text, status = "unknown", unseen, None
-    elif pane is None:
-        state, text, status = "exited", "not running", None
-    elif pane.dead:
-        status = pane.exit_status
-        state, text = "exited", "ended" if status is None else f"exit status {status}"
-    else:
-        state, text, status = "unknown", "running; reports no state", None
+def _seen(world: World, session: Session, agent: AgentRun, pane: PaneState | None) -> AgentView:
+    view = _view(agent, seen(world, session.id, agent.id, pane))
+    return view._replace(pane=pane.pane, exit_status=pane.exit_status if pane.dead else None) if pane else view
+
+
+def _view(agent: AgentRun, state: AgentState) -> AgentView:
     return AgentView(
         id=agent.id,
         unit=agent.unit,
         role=agent.role,
         provider=agent.provider,
         model=agent.model,
-        state=state,
-        state_text=text,
-        state_source="tmux" if not unseen else "none",
-        pane=pane.pane if pane else None,
-        exit_status=status,
+        state=state.state,
+        state_text=state.words,
+        state_source=state.source,
+        pane=None,
+        exit_status=None,
     )

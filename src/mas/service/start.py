@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from threading import Thread
 
-from mas.model.errors import AlreadyThere
+from mas.model.errors import AlreadyThere, BadInput
 from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
-from mas.model.run import Run
+from mas.model.run import Run, run_body
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
-from mas.providers.provider import Program
 from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
-from mas.service.show import describe, just_opened
-from mas.service.team import Gate, close_team, open_team, programs_of
+from mas.service.programs import check_programs, furnish, programs_of
+from mas.service.reconcile import resolve, settle
+from mas.service.show import describe, just_opened, show
+from mas.service.team import Gate, close_team, open_team
 from mas.service.world import Progress, World
 from mas.store.registry import entry_of
 from mas.store.tree import sync_tree
@@ -22,15 +24,42 @@ from mas.store.tree import sync_tree
 _DRAWS = 8
 
 
-def start(world: World, run: Run, legacy: bool, progress: Progress | None = None) -> SessionDetail:
-    """Start a session as `run` says. `legacy` marks a request for the old single mode: it gets the warning."""
+def start_once(world: World, run: Run, legacy: bool, progress: Progress | None, key: str) -> SessionDetail:
+    """The same for a request that may be repeated: the session that `key` started, or a new one."""
+    import json
+
+    asked = json.dumps([run_body(run), run.command, legacy], sort_keys=True).encode()
+    with world.keys().held(key, asked) as kept:
+        if kept.is_other_request:
+            raise BadInput("This key was used for another run", "use a new Idempotency-Key")
+        # Whoever held the key before may have been killed half-way; that start is undone first.
+        settle(world)
+        if kept.session_id and (kept.done or world.layout.is_session(kept.session_id)):
+            return show(world, resolve(world, kept.session_id))
+        session = start(world, run, legacy, progress, lambda drawn: kept.note(drawn, done=False))
+        kept.note(session.session_id, done=True)
+        return session
+
+
+def start(
+    world: World,
+    run: Run,
+    legacy: bool,
+    progress: Progress | None = None,
+    drawn: Callable[[SessionId], None] = lambda _: None,
+) -> SessionDetail:
+    """Start a session as `run` says. `legacy` marks a request for the old single mode: it gets the warning.
+
+    `drawn` is told the id of what is about to be made.
+    """
     run = run.settled(world.settings.provider)
-    programs = programs_of(world, run)
+    check_programs(world, run)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
         session_id = draw_id(world)
+        drawn(session_id)
         try:
-            session = _start_as(world, session_id, run, programs, progress)
+            session = _start_as(world, session_id, run, progress)
         except (AlreadyThere, TmuxFull):
             # Another workspace has a tmux session of that name, or others took the room there was.
             if attempt == _DRAWS - 1:
@@ -41,6 +70,7 @@ def start(world: World, run: Run, legacy: bool, progress: Progress | None = None
     if warnings:
         world.logs.session(session.id, "legacy session mode was asked for; started an isolated session")
         world.logs.workspace(f"legacy session mode was asked for; started isolated session {session.id}")
+        world.events.add("warning", session.id, text="\n".join(warnings))
     return describe(world, session, warnings, just_opened(session))
 
 
@@ -59,19 +89,20 @@ def draw_id(world: World) -> SessionId:
             return session_id
 
 
-def _start_as(
-    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], progress: Progress | None
-) -> Session:
+def _start_as(world: World, session_id: SessionId, run: Run, progress: Progress | None) -> Session:
     name = tmux_name(session_id)
-    socket = world.runtime.place(name, len(programs))
+    ids = [agent.id for agent in run.team.agents()]
+    socket = world.runtime.place(name, len(ids))
     with Gate() as gate, world.intents.begin(session_id, "start", socket) as operation:
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.workspace.furnish(session_id)
         world.workspace.copy_templates(session_id, run.lazy_units, progress)
         if not run.lazy_units:
-            world.workspace.fill_units(session_id, list(programs))
+            world.workspace.fill_units(session_id, ids)
         world.records.save_run(session_id, run)
+        programs = programs_of(world, session_id, run)
+        furnish(world, session_id, programs)
         operation.undo(lambda: close_team(world, session_id, socket))
         syncing = _Syncing(world.layout.session(session_id).root)
         try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from mas.model.ids import SessionId, tmux_name
 from mas.model.reports import SessionStats, Stats
 from mas.model.session import Status
-from mas.runtime.runtime import Place
+from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import processes_of
 from mas.service.reconcile import reconcile
+from mas.service.states import seen
 from mas.service.world import World
 from mas.store.registry import IndexEntry
 from mas.store.tree import usage
@@ -17,8 +20,8 @@ def stats(world: World, only: SessionId | None = None) -> Stats:
     """What the workspace, or one session, takes of the machine."""
     entries = reconcile(world)[0]
     wanted = [entry for entry in entries if only in (None, entry.session_id)]
-    live = _live(world, wanted)
-    sessions = tuple(_one(world, entry, live.get(entry.session_id, [])) for entry in wanted)
+    panes = _panes(world, wanted)
+    sessions = tuple(_one(world, entry, panes.get(entry.session_id, [])) for entry in wanted)
     count = {status: sum(1 for entry in entries if entry.status is status) for status in Status}
     return Stats(
         active=count[Status.ACTIVE],
@@ -32,26 +35,29 @@ def stats(world: World, only: SessionId | None = None) -> Stats:
     )
 
 
-def _live(world: World, entries: list[IndexEntry]) -> dict[str, list[int]]:
-    """The living launchers of each session; those on a server that cannot be looked at are not counted."""
+def _panes(world: World, entries: list[IndexEntry]) -> dict[str, list[PaneState]]:
+    """The agents' panes of each session; those on a server that cannot be looked at are not counted."""
     places = {
         Place(entry.socket, tmux_name(entry.session_id)): entry.session_id
         for entry in entries
         if entry.status is Status.ACTIVE and entry.socket
     }
     return {
-        places[place]: [pane.pid for pane in panes or () if pane.agent and not pane.dead]
+        places[place]: [pane for pane in panes or () if pane.agent]
         for place, panes in world.runtime.panes_of(places).items()
     }
 
 
-def _one(world: World, entry: IndexEntry, live: list[int]) -> SessionStats:
+def _one(world: World, entry: IndexEntry, panes: list[PaneState]) -> SessionStats:
+    session_id = SessionId(entry.session_id)
+    live = [pane.pid for pane in panes if not pane.dead]
     return SessionStats(
-        session_id=entry.session_id,
+        session_id=session_id,
         name=entry.name,
         status=entry.status,
         agents=entry.agents,
         live_agents=len(live),
-        processes=len(processes_of(entry.session_id, live)) if live else 0,
-        disk=usage(world.layout.session(entry.session_id).root).disk,
+        states=dict(Counter(str(seen(world, session_id, pane.agent or "", pane).state) for pane in panes)),
+        processes=len(processes_of(session_id, live)) if live else 0,
+        disk=usage(world.layout.session(session_id).root).disk,
     )

@@ -25,11 +25,6 @@ _LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 _GRACE = 5.0
 
 
-def programs_of(world: World, run: Run, resume: bool = False) -> dict[str, Program]:
-    """What every agent of the run would run; `NoProgram` if one is missing, before anything is touched."""
-    return {agent.id: world.providers().program(agent, resume) for agent in run.team.agents()}
-
-
 class Gate:
     """Holds back the launchers of a team until its session is whole.
 
@@ -69,8 +64,8 @@ def open_team(
         if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
             options["lazy"] = lazy
         program = programs[agent.id]
-        env = agent_environment(world, session_id, run, agent) | dict(program.env)
-        write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options)
+        env = agent_environment(world, session_id, run, agent, program)
+        write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options | program.options())
     gate.shut(gate_path(paths.root))
     panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
     return agent_runs(run.team, panes)
@@ -115,10 +110,11 @@ def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
     }
 
 
-def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agent) -> dict[str, str]:
-    """All that the launcher sets for one agent."""
+def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agent, program: Program) -> dict[str, str]:
+    """All that one agent has, but for what its terminal is: nothing of ours or of tmux's comes to it by itself."""
     env = world.settings.carried
     env["PATH"] = _with_mas(env.get("PATH", os.defpath))
+    env |= dict(program.env)
     env |= dict(run.env)
     env |= session_environment(world, session_id)
     env["MAS_AGENT_ID"] = agent.id

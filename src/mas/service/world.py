@@ -9,6 +9,7 @@ from mas.model.ids import SessionId
 from mas.runtime.runtime import Runtime
 from mas.settings import Settings
 from mas.store.archive import Archives
+from mas.store.events import Events
 from mas.store.intents import Intents
 from mas.store.layout import Layout
 from mas.store.logs import Logs
@@ -19,6 +20,8 @@ from mas.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
+    from mas.store.keys import Keys
+    from mas.store.messages import Messages
 
 __all__ = ["Progress", "World"]
 
@@ -34,7 +37,10 @@ class World(NamedTuple):
     intents: Intents
     archives: Archives
     logs: Logs
+    events: Events
     runtime: Runtime
     providers: Callable[[], Providers]
+    keys: Callable[[], Keys]
+    messages: Callable[[], Messages]
     now: Callable[[], str]
     new_id: Callable[[], SessionId]

@@ -95,9 +95,11 @@ def read_file(path: str) -> bytes:
         os.close(fd)
 
 
-def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE) -> None:
-    """Add one line in one write; logs need no more than that."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE, directory: int | None = None) -> None:
+    """Add one line in one write; logs need no more than that. The path is relative to an open `directory`."""
+    # Not blocking: a pipe in its place would have us wait for ever.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    fd = os.open(path, flags, mode, dir_fd=directory)
     try:
         os.fchmod(fd, mode)
         write_all(fd, line)
@@ -173,10 +175,10 @@ def open_lock(path: str) -> int:
     return fd
 
 
-def try_lock(fd: int) -> bool:
-    """Take the lock on an open file if nobody has it."""
+def try_lock(fd: int, shared: bool = False) -> bool:
+    """Take the lock on an open file if nobody has it; with `shared`, others may have it so too."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -115,8 +115,16 @@ class Layout(NamedTuple):
         return self.at("sessions", ".mas", "archive")
 
     @property
+    def server(self) -> str:
+        return self.at("sessions", ".mas", "server")
+
+    @property
     def sockets(self) -> str:
         return self.at("sessions", ".mas", "tmux")
+
+    @property
+    def events(self) -> str:
+        return self.at("sessions", ".mas", "events")
 
     def session(self, session_id: str) -> SessionPaths:
         return SessionPaths(self.at("sessions", session_id))

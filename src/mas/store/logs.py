@@ -20,6 +20,7 @@ _C1 = "[\x80-\x9f]"
 _TAIL_BLOCK = 1 << 16
 # A log need not have lines at all.
 _LONGEST_TAIL = 4 << 20
+_LARGEST_API_LOG = 16 << 20
 
 
 class Logs:
@@ -31,34 +32,72 @@ class Logs:
 
     def session(self, session_id: str, text: str) -> None:
         """One line in the session's log; a log that cannot be written never stops the work."""
-        self._line(self._layout.session(session_id).session_log(), text)
+        self._add_to_session(session_id, "session.log", self._stamped(text))
 
     def workspace(self, text: str) -> None:
         """One line in the workspace's log."""
-        self._line(self._layout.at("logs", "mas.log"), text)
+        _add(self._layout.at("logs", "mas.log"), self._stamped(text))
 
-    def _line(self, path: str, text: str) -> None:
-        one_line = text.replace("\n", " ")
-        try:
-            append_line(path, f"{self._now()} {one_line}\n".encode("utf-8", "replace"))
-        except OSError:
-            return
+    def api(self, session_id: str | None, text: str) -> None:
+        """One line in the server's log, or in that of one session; past its largest size it starts anew."""
+        line = f"{text}\n"
+        if session_id is None:
+            _add(self._layout.at("logs", "api.log"), line, _LARGEST_API_LOG)
+        else:
+            self._add_to_session(session_id, "api.log", line, _LARGEST_API_LOG)
 
     def tail(self, path: str, lines: int) -> str:
-        """The last lines of a log as text, without escape sequences."""
+        """The last lines of a log as text, without escape sequences; what is no file of a log's place is empty."""
+        from mas.model.errors import NotFound
+        from mas.store.beneath import opened_beneath
+
+        directory, name = os.path.split(path)
+        root, inner = os.path.split(directory)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
+            with opened_beneath(root, (inner, name)) as fd:
+                return plain_text(_end_of(fd, lines), lines)
+        except NotFound:
             return ""
-        with open(fd, "rb") as file:
-            position = file.seek(0, os.SEEK_END)
-            data = b""
-            while position and len(data) < _LONGEST_TAIL and data.count(b"\n") <= lines:
-                step = min(_TAIL_BLOCK, position)
-                position -= step
-                file.seek(position)
-                data = file.read(step) + data
-        return plain_text(data, lines)
+
+    def _stamped(self, text: str) -> str:
+        one_line = text.replace("\n", " ")
+        return f"{self._now()} {one_line}\n"
+
+    def _add_to_session(self, session_id: str, name: str, line: str, largest: int | None = None) -> None:
+        """Where agents may write, nothing is followed that leads elsewhere."""
+        try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            directory = os.open(self._layout.session(session_id).logs, flags)
+        except OSError:
+            return
+        try:
+            _add(name, line, largest, directory)
+        finally:
+            os.close(directory)
+
+
+def _add(path: str, line: str, largest: int | None = None, directory: int | None = None) -> None:
+    """Add to a log, which starts anew past its largest size."""
+    try:
+        if largest and os.stat(path, dir_fd=directory, follow_symlinks=False).st_size > largest:
+            os.replace(path, f"{path}.1", src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        pass
+    try:
+        append_line(path, line.encode("utf-8", "replace"), directory=directory)
+    except OSError:
+        return
+
+
+def _end_of(fd: int, lines: int) -> bytes:
+    """What holds the last lines of an open file."""
+    position = os.fstat(fd).st_size
+    data = b""
+    while position and len(data) < _LONGEST_TAIL and data.count(b"\n") <= lines:
+        step = min(_TAIL_BLOCK, position)
+        position -= step
+        data = os.pread(fd, step, position) + data
+    return data
 
 
 def plain_text(data: bytes, lines: int) -> str:

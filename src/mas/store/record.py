@@ -18,14 +18,23 @@ if TYPE_CHECKING:
     from mas.model.run import Run
 
 METADATA_VERSION = 1
+_MOST_SEEN = 20_000
 _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
 
 
-class Records:
-    """Reads and writes what each session directory says of its session."""
+Stamp = tuple[int, ...]
 
-    def __init__(self, layout: Layout) -> None:
+
+class Records:
+    """Reads and writes what each session directory says of its session.
+
+    With `remember`, for a process that stays, whole files are read again only after they were replaced.
+    """
+
+    def __init__(self, layout: Layout, remember: bool = False) -> None:
         self._layout = layout
+        self._remember = remember
+        self._seen: dict[str, tuple[Stamp, Session]] = {}
 
     def paths(self, session_id: str) -> SessionPaths:
         return self._layout.session(session_id)
@@ -43,7 +52,7 @@ class Records:
 
     def load(self, session_id: SessionId) -> Session:
         """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
-        return self.load_from(self.paths(session_id), session_id)
+        return self._remembered(session_id) or self.load_from(self.paths(session_id), session_id)
 
     def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
         """The same for a session kept elsewhere, such as in the trash."""
@@ -72,10 +81,15 @@ class Records:
     def load_run(self, session_id: SessionId) -> Run:
         """The configuration the session was created with."""
         from mas.model.run import parse_run
+        from mas.model.team import TEAMS, Team
 
         path = self.paths(session_id).config
         try:
-            return parse_run(json.loads(read_file(path)))
+            # Its agents are written out: what the team of that name is by now does not matter.
+            run = parse_run(json.loads(read_file(path)), lambda name: TEAMS.get(name) or Team(name, ()))
+            if not run.team.units:
+                raise ValueError("it names no agents")
+            return run
         except (ValueError, OSError, BadInput) as error:
             if not self._layout.is_session(session_id):
                 raise NoSession(session_id) from None
@@ -83,14 +97,41 @@ class Records:
 
     def is_whole(self, session_id: SessionId) -> bool:
         """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
-        if self._looks_whole(session_id):
+        if self._remembered(session_id):
+            return True
+        before = self._stamp(session_id)
+        if self._looks_whole(session_id) and not self._remember:
             return True
         try:
-            self.load(session_id)
+            session = self.load_from(self.paths(session_id), session_id)
             self.pairs(session_id)
         except (Corrupt, NoSession):
             return False
+        if before is not None and self._remember:
+            self._seen[session_id] = before, session
+            while len(self._seen) > _MOST_SEEN:
+                # Of sessions that were deleted nobody asks any more.
+                self._seen.pop(next(iter(self._seen)), None)
         return True
+
+    def _remembered(self, session_id: SessionId) -> Session | None:
+        """The session as it was read last, if both files are still the same."""
+        seen = self._seen.get(session_id)
+        if seen is None or seen[0] == self._stamp(session_id):
+            return seen and seen[1]
+        self._seen.pop(session_id, None)
+        return None
+
+    def _stamp(self, session_id: SessionId) -> Stamp | None:
+        """Which two files these are: every change puts others in their place."""
+        if not self._remember:
+            return None
+        paths = self.paths(session_id)
+        try:
+            looks = [os.stat(path, follow_symlinks=False) for path in (paths.metadata, paths.record)]
+        except OSError:
+            return None
+        return tuple(part for look in looks for part in (look.st_ino, look.st_mtime_ns, look.st_ctime_ns, look.st_size))
 
     def _looks_whole(self, session_id: SessionId) -> bool:
         """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""

@@ -1,6 +1,7 @@
 """The registry: `.sessions.index`, which listings read, and `.index`, the journal of its changes.
 
-Both change together under one lock: first a line is appended to the journal, then the index is replaced.
+Both change together under one lock: first a line is appended to the journal, then the index is replaced. Then,
+still under the lock, `told` hears of it: what is told has the order of the journal.
 The index keeps one entry per line, so that a change splices bytes and parses nothing; what others wrote in
 another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
 """
@@ -33,6 +34,8 @@ _LONGEST_TAIL = 80
 _END = 200
 _LINE = re.compile(r"([0-9a-f-]{36}):([a-z]+):([0-9TZ:.-]+)")
 _WORDS = {*Status, *Gone}
+
+Told = Callable[[str, str], object]
 
 
 class IndexEntry(NamedTuple):
@@ -70,9 +73,10 @@ def entry_of(session: Session) -> IndexEntry:
 class Registry:
     """The sessions of one workspace, as its listings see them."""
 
-    def __init__(self, layout: Layout, now: Callable[[], str]) -> None:
+    def __init__(self, layout: Layout, now: Callable[[], str], told: Told = lambda session_id, status: None) -> None:
         self._layout = layout
         self._now = now
+        self._told = told
 
     def read(self) -> list[IndexEntry]:
         """All entries. `Corrupt` if the index is missing or unreadable: that is never an empty registry."""
@@ -125,18 +129,20 @@ class Registry:
 
         `scan` runs under the lock, so that no change made meanwhile is lost.
         """
-        kept = []
+        kept: list[str] = []
         with locked(self._layout.registry_lock):
             wanted = list(scan())
             now = self._now()
             # The index comes last: it is by the index that the next command would see that this was cut short.
-            kept += self._mend_journal({entry.session_id: entry.status for entry in wanted}, now)
+            news = self._mend_journal({entry.session_id: entry.status for entry in wanted}, now, kept)
             try:
                 self.read()
             except Corrupt:
                 if os.path.lexists(self._layout.registry_index):
                     kept.append(set_aside(self._layout.registry_index, now))
             self._replace(self._lines_of(wanted))
+            for session_id, status in news.items():
+                self._told(session_id, status)
         return kept
 
     def changes(self) -> list[Change]:
@@ -213,15 +219,15 @@ class Registry:
                 raise
         finally:
             os.close(fd)
+        self._told(session_id, status)
 
     def _replace(self, lines: bytearray) -> None:
         lines += _TAIL % self._now().encode()
         write_atomic(self._layout.registry_index, lines)
 
-    def _mend_journal(self, wanted: dict[str, Status], now: str) -> list[str]:
-        """Make the journal readable and its last word on every session the true one."""
+    def _mend_journal(self, wanted: dict[str, Status], now: str, kept: list[str]) -> dict[str, str]:
+        """Make the journal readable and its last word on every session the true one; answers what is new to it."""
         path = self._layout.journal
-        kept = []
         try:
             data = read_file(path)
         except FileNotFoundError:
@@ -231,20 +237,18 @@ class Registry:
             data = b""
         good, bad = parse_journal(data)
         last = {change.session_id: change.status for change in good}
-        lines = [
-            f"{session_id}:{status}:{now}\n" for session_id, status in wanted.items() if last.get(session_id) != status
-        ]
-        lines += [
-            f"{session_id}:{Gone.DELETED}:{now}\n"
-            for session_id, status in last.items()
-            if session_id not in wanted and status not in set(Gone)
-        ]
+        news: dict[str, str] = {
+            session_id: status for session_id, status in wanted.items() if last.get(session_id) != status
+        }
+        for session_id, status in last.items():
+            if session_id not in wanted and status not in set(Gone):
+                news[session_id] = Gone.DELETED
         if bad:
             kept.append(set_aside(path, now))
-        if bad or lines or not data:
-            before = "".join(f"{change.session_id}:{change.status}:{change.at}\n" for change in good)
-            write_atomic(path, (before + "".join(lines)).encode())
-        return kept
+        if bad or news or not data:
+            lines = [*good, *(Change(session_id, status, now) for session_id, status in news.items())]
+            write_atomic(path, "".join(":".join(change) + "\n" for change in lines).encode())
+        return news
 
 
 def _ends(path: str) -> tuple[bytes, bytes]:
