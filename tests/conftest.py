@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from tests.served import Served
 from tests.site import Site, short_directory
 
 # Whoever runs the tests in the background may ignore these, and every program they start would too.
@@ -41,6 +42,16 @@ def bare() -> Iterator[Site]:
         finally:
             made.close()
         assert made.leftovers() == []
+
+
+@pytest.fixture
+def served(site: Site) -> Iterator[Served]:
+    """A fresh workspace with a real server in front of it."""
+    made = Served(site)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,11 +11,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from glob import glob
 from typing import Any
 
 import psutil
 
 from mas.bootstrap import build_world
+from mas.runtime.control import Connections
 from mas.service.local import LocalMas
 from mas.service.world import World
 from mas.settings import ServerMode, Settings
@@ -122,11 +124,13 @@ class Site:
         places = [os.path.dirname(self.user_socket), self.path("sessions", ".mas", "tmux")]
         return [os.path.join(place, name) for place in places if os.path.isdir(place) for name in os.listdir(place)]
 
-    def world(self, server: ServerMode = ServerMode.DEFAULT, **settings: Any) -> World:
+    def world(
+        self, server: ServerMode = ServerMode.DEFAULT, connections: Connections | None = None, **settings: Any
+    ) -> World:
         """The product's parts for this workspace, in this very process."""
         given = {"root": self.root, "user_socket": self.user_socket, "environ": self.env, **settings}
         private = os.path.join(self.directory, "private")
-        return build_world(Settings(private_sockets=private, tmux_server=server, **given))
+        return build_world(Settings(private_sockets=private, tmux_server=server, **given), connections)
 
     def local(self, server: ServerMode = ServerMode.DEFAULT) -> LocalMas:
         return LocalMas(self.world(server))
@@ -137,12 +141,18 @@ class Site:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            return process.environ().get("TMUX_TMPDIR") == self.directory and process.status() != psutil.STATUS_ZOMBIE
+            environ = process.environ()
+            # Agents know nothing of tmux, but in which workspace they are.
+            ours = self.directory == environ.get("TMUX_TMPDIR") or self.root == environ.get("MAS_WORKSPACE_ROOT")
+            return ours and process.status() != psutil.STATUS_ZOMBIE
         except (psutil.Error, OSError):
             return False
 
     def close(self) -> None:
         """End the servers of this site; agents end with them."""
+        for depth in ("*", "*/*", "*/*/*"):
+            for pid in glob(os.path.join(self.directory, depth, "logs", "api.pid")):
+                self.mas("serve", "--workspace", os.path.dirname(os.path.dirname(pid)), "--stop")
         for socket in self.sockets():
             self.tmux("kill-server", socket=socket)
 

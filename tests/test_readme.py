@@ -26,6 +26,7 @@ def plain(text: str, home: str) -> str:
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"(?<=mas-)[0-9a-f]{8}|\b[0-9a-f]{8}\b", "ID8", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
+    text = re.sub(r"\bm-[0-9a-f]{16}\b", "MESSAGE", text)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 

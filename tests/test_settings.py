@@ -10,6 +10,7 @@ import pytest
 
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
 from mas.settings import (
+    Inside,
     ServerMode,
     Settings,
     find_root,
@@ -228,10 +229,11 @@ def test_agents_take_only_what_every_program_needs(place: str, monkeypatch: pyte
 
 
 def test_a_process_knows_whether_it_is_inside_an_agent(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert inside() == (None, None)
+    assert inside() == Inside(None, None, None)
     monkeypatch.setenv("MAS_SESSION_ID", "id")
     monkeypatch.setenv("MAS_AGENT_ID", "00")
-    assert inside() == ("id", "00")
+    monkeypatch.setenv("MAS_SESSION_DIR", "/there")
+    assert inside() == Inside("id", "00", "/there")
 
 
 def test_the_old_home_is_the_users(place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.shell.front import mas_program
 from tests.site import Site
 from tests.terminal import Terminal
 
-COMMON = {"--help", "--workspace", "--json"}
+COMMON = {"--help", "--workspace", "--url", "--token", "--json"}
 
 
 def offered(site: Site, *words: str, **options: Any) -> list[str]:
@@ -29,6 +29,7 @@ def test_commands_are_offered_first(bare: Site) -> None:
     assert offered(bare, "un") == ["unarchive", "undelete"]
     assert offered(bare, "--json", "sto") == ["stop"]
     assert offered(bare, "--workspace", "stop", "sta") == ["start", "stats"]
+    assert offered(bare, "--url", "stop", "--token", "show", "sta") == ["start", "stats"]
     assert offered(bare, "help", "sto") == ["stop"]
     assert offered(bare, "help", "stop", "") == []
     assert offered(bare, "nonsense", "") == []
@@ -92,6 +93,7 @@ def test_agents_are_those_of_the_session_that_is_meant(site: Site) -> None:
     assert offered(site, "logs", "21", "") == [pair, solo]
     assert offered(site, "output", solo, "") == offered(site, "attach", f"mas-{solo[:8]}", "") == ["00"]
     assert offered(site, "output", solo, "00", "") == []
+    assert offered(site, "inbox", pair[:8], "") == ["21", "23"]
     assert offered(site, "env", pair, "--agent", "") == ["21", "23"]
     assert offered(site, "send", "") == [*everybody, "development", "meta", "managers", "all"]
     assert offered(site, "send", "--session", pair, "") == ["21", "23", "development", "managers", "all"]

@@ -14,9 +14,9 @@ from tests.site import Site, short_directory, until
 
 AGENT = "sh -c 'echo ready; exec cat'"
 REPORTING = (
-    "init", "start", "list", "show", "env", "send", "output", "logs", "stats", "stop", "stop-all", "restore", "clone",
-    "archive", "list-archived", "unarchive", "delete", "list-deleted", "undelete", "prune", "prune-done", "migrate",
-    "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion",
+    "init", "start", "list", "show", "env", "send", "inbox", "output", "logs", "stats", "stop", "stop-all", "restore",
+    "clone", "archive", "list-archived", "unarchive", "delete", "list-deleted", "undelete", "prune", "prune-done",
+    "migrate", "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion",
 )  # fmt: skip
 
 
@@ -59,6 +59,7 @@ def in_json(life: Life) -> None:
     life.json("env", first, "--agent", "21")
     life.json("output", "21")
     life.json("send", "development", "hello")
+    life.json("inbox")
     life.json("logs")
     life.json("stats")
     life.json("stop", first)
@@ -91,8 +92,8 @@ def upkeep(life: Life, session: str) -> None:
     keys = sorted({key for check in found["checks"] for key in check})
     life.kept["doctor"] = life.neutral.json({"keys": sorted(found), "keys of checks": keys})
     site.mas("init", site.root + "2", "--provider", "shell")
-    up = site.json("up", site.root + "2")
-    life.kept["up"] = life.neutral.json({"keys": sorted(up), "agents": len(up["agents"])})
+    up = site.json("up", site.root + "2", "--port", "0")
+    life.kept["up"] = life.neutral.json({"keys": sorted(up), "agents": len(up["session"]["agents"])})
     life.json("version")
     life.kept["completion"] = life.neutral.json(sorted(site.json("completion", "bash")))
 
@@ -108,6 +109,7 @@ def in_text(life: Life) -> None:
     life.text("env")
     life.text("output", "21")
     life.text("send", "21", "hello")
+    life.text("inbox")
     life.text("logs")
     life.text("stop")
     life.text("stop", "--all")
@@ -162,7 +164,7 @@ def test_an_example_session_directory_is_as_promised(site: Site) -> None:
     session = site.start("--team", "pair", "--name", "Ann O'Neil", "--command", AGENT)
     life = Life(site)
     life.ready(session)
-    until(lambda: len(os.listdir(site.session(session, "logs"))) == 5, "all logs")
+    until(lambda: len(os.listdir(site.session(session, "logs"))) == 7, "all logs")
     text = ["$ tree, with modes\n", *tree(site.session(session))]
     for name in (".session", "metadata.json", "config.json", "../.sessions.index", "../.index"):
         with open(site.session(session, name), encoding="utf-8") as file:

@@ -12,17 +12,19 @@ NOWHERE = {"MAS_WORKSPACE_ROOT": ""}
 def test_up_below_a_workspace_means_that_workspace(site: Site) -> None:
     below = site.path("unit", "00")
     before = os.listdir(below)
-    session = site.mas("up", env=NOWHERE, cwd=below).stdout.strip()
-    assert site.statuses() == {session: "active"}
+    up = site.json("up", "--port", "0", env=NOWHERE, cwd=below)
+    assert site.statuses() == {up["session"]["sessionId"]: "active"}
     assert os.listdir(below) == before
     again = site.mas("up", env=NOWHERE, cwd=below)
-    assert (again.stdout.strip(), "is already running" in again.stderr) == (session, True)
+    assert again.stdout.startswith(up["server"]["url"])
+    assert "is already running" in again.stderr
 
 
 def test_up_outside_a_workspace_makes_one_here(bare: Site) -> None:
     there = os.path.join(bare.directory, "fresh")
     os.mkdir(there)
-    session = bare.mas("up", env={"MAS_WORKSPACE_ROOT": "", "MAS_PROVIDER": "shell"}, cwd=there).stdout.strip()
+    env = {"MAS_WORKSPACE_ROOT": "", "MAS_PROVIDER": "shell"}
+    session = bare.json("up", "--port", "0", env=env, cwd=there)["session"]["sessionId"]
     assert os.path.isdir(os.path.join(there, "sessions", session))
 
 

@@ -15,7 +15,7 @@ from tests.site import Site, until
 
 INFO = {
     "sessionId", "tmuxSession", "name", "status", "createdAt", "lastActivity", "workingDir", "unitDir",
-    "workflowsDir", "agentCount", "tmuxSocket",
+    "workflowsDir", "agentCount", "tmuxSocket", "agents",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_show_tells_everything_about_one_session(site: Site) -> None:
         ("10", "ops", None),
         ("11", "ops", "m1"),
     ]
-    assert {agent["provider"] for agent in shown["agents"]} == {"shell"}
+    assert {agent["provider"] for agent in shown["agents"]} == {"generic"}
     assert all(agent["pane"].startswith("%") for agent in shown["agents"])
     assert "ops" in site.mas("show", session).stdout
 

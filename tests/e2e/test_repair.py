@@ -126,6 +126,15 @@ def test_a_lost_configuration_is_rebuilt_with_every_agent_the_session_had(site: 
     assert [[agent[key] for key in kept] for agent in after] == [[agent[key] for key in kept] for agent in before]
 
 
+def test_a_lost_configuration_is_rebuilt_with_the_command_the_agent_ran(site: Site) -> None:
+    session = site.start("--team", "solo", "--command", "sleep '1000.0'")
+    site.mas("stop", session)
+    os.unlink(site.session(session, "config.json"))
+    site.mas("repair")
+    site.mas("restore", session)
+    until(lambda: [one for one in site.processes() if one.cmdline()[-1:] == ["1000.0"]], "the same command")
+
+
 def test_a_journal_with_one_bad_line_keeps_all_the_others(site: Site) -> None:
     active, stopped = two_sessions(site)
     path = site.path("sessions", ".index")

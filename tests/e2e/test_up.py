@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import os
 
+import httpx
+
 from tests.e2e.standin import tmux_name
 from tests.site import Site
 
 
-def test_up_makes_a_workspace_and_starts_a_team_and_only_once(bare: Site) -> None:
+def test_up_makes_a_workspace_starts_a_team_and_serves_it_and_all_of_that_only_once(bare: Site) -> None:
     env = {"MAS_WORKSPACE_ROOT": ""}
-    first = bare.json("up", bare.root, env=env)
-    assert len(first["agents"]) == 13
-    assert {agent["provider"] for agent in first["agents"]} == {"demo"}
+    first = bare.json("up", bare.root, "--port", "0", env=env)
+    assert len(first["session"]["agents"]) == 13
+    assert {agent["provider"] for agent in first["session"]["agents"]} == {"demo"}
     assert os.path.isfile(bare.path(".masrc"))
     again = bare.mas("up", bare.root, env=env)
-    assert again.stdout.strip() == first["sessionId"]
     assert "already running" in again.stderr
-    assert bare.tmux_sessions() == {tmux_name(first["sessionId"])}
+    assert again.stdout.startswith(f"{first['server']['url']}/login?code=")
+    assert bare.tmux_sessions() == {tmux_name(first["session"]["sessionId"])}
+
+
+def test_the_address_that_up_prints_signs_a_browser_in_once(bare: Site) -> None:
+    address = bare.mas("up", bare.root, "--port", "0", env={"MAS_WORKSPACE_ROOT": ""}).stdout.strip()
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(address)
+        assert page.status_code == 200
+        assert "code=" not in str(page.url)
+        assert browser.get(page.url.join("/sessions")).json()["total"] == 1
+    with httpx.Client() as other:
+        assert other.get(address).status_code == 401

@@ -13,6 +13,7 @@ from mas.model.team import team_named
 from mas.service.local import LocalMas
 from mas.service.prune import Policy
 from mas.settings import ServerMode
+from mas.store.atomic import remove_file
 from tests.faults.checker import MARKER, World, check_world, tree_hash
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.site import Site
@@ -242,6 +243,34 @@ def _damaged(name: str, *args: Any) -> Callable[[Field], Act]:
     return ready
 
 
+def _send(first: bool) -> Callable[[Field], Act]:
+    """A message to an agent; `first` means that none was sent in the session before."""
+
+    def ready(field: Field) -> Act:
+        session_id = field.started()
+        kept: set[str] = set()
+
+        def again() -> tuple[Any, ...]:
+            if first:
+                kept.clear()
+                remove_file(field.site.session(session_id, ".mas", "messages.db"))
+            return (session_id, "00", "hello")
+
+        def settle() -> None:
+            field.mas.send(session_id, "00", "hello")
+            field.settled()
+            found = field.mas.messages(session_id, limit=1000)
+            there = {message.id for message in found.messages}
+            assert kept <= there, "a message was lost"
+            assert not found.warnings, found.warnings
+            assert {message.message for message in found.messages} <= {"hello"}
+            kept.update(there)
+
+        return Act(again, settle)
+
+    return ready
+
+
 SCENES: dict[str, Scene] = {
     "start": Scene("start", _start),
     "stop": Scene("stop", _of_session("active")),
@@ -253,6 +282,8 @@ SCENES: dict[str, Scene] = {
     "delete": Scene("delete", _of_session("stopped")),
     "delete of an active session": Scene("delete", _of_session("active")),
     "undelete": Scene("undelete", _of_session("deleted")),
+    "send": Scene("send", _send(first=False)),
+    "send of the first message": Scene("send", _send(first=True)),
     "migrate": Scene("migrate", _migrate),
     "prune of sessions": Scene("prune", _prune("stopped")),
     "prune of the trash": Scene("prune", _prune("deleted")),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mas.model.errors import BadInput
 from mas.model.run import Run, parse_run, run_body
-from mas.model.team import CUSTOM, DEFAULT_TEAM, TEAMS, Agent, Team, Unit, team_named
+from mas.model.team import CUSTOM, DEFAULT_TEAM, TEAMS, Agent, Routing, Team, Unit, team_named
 
 ROLES = {agent.id: agent.role for agent in DEFAULT_TEAM.agents()}
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
@@ -22,7 +22,7 @@ NAME = TEXT.filter(lambda name: bool(name) and name.isprintable() and name == na
 VARIABLE = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 FIELDS = (
     "agents name team provider env lazyUnits version sessionMode "
-    "metaManager units manager workers id prompt model command"
+    "metaManager units manager workers id role prompt model command routing"
 )
 
 
@@ -34,9 +34,16 @@ def teams(draw: st.DrawFn) -> Team:
     for position, name in enumerate(names):
         mine = ids[position :: len(names)]
         rest = st.tuples(MAYBE, MAYBE, MAYBE, MAYBE)
-        agents = [Agent(agent, name, ROLES.get(agent, "Agent"), *draw(rest)) for agent in mine]
+        roles = [draw(st.just(ROLES.get(agent, "Agent")) | NAME) for agent in mine]
+        agents = [Agent(agent, name, role, *draw(rest)) for agent, role in zip(mine, roles, strict=True)]
         units.append(Unit(name, tuple(agents)))
-    return Team(draw(st.sampled_from([CUSTOM, *TEAMS])), tuple(units))
+    tables = st.dictionaries(
+        st.sampled_from([agent.id for unit in units for agent in unit.agents]),
+        st.lists(st.sampled_from([*names, *ids, "managers", "all"]), max_size=3).map(tuple),
+        max_size=3,
+    ).map(lambda table: Routing("table", tuple(table.items())))
+    routing = draw(st.sampled_from([Routing(), Routing("open")]) | tables)
+    return Team(draw(st.sampled_from([CUSTOM, *TEAMS])), tuple(units), routing)
 
 
 RUNS = st.builds(
@@ -137,6 +144,12 @@ def test_a_team_is_asked_for_by_name() -> None:
         ({"provider": ["demo"]}, "provider must be text"),
         ({"lazyUnits": "yes"}, "lazyUnits"),
         ({"version": 2}, "version 2"),
+        ({"routing": "chaos"}, "routing is 'chaos'; it can be hierarchy, open or a table"),
+        ({"routing": 7}, "routing must be hierarchy, open or a table"),
+        ({"routing": {"99": []}}, "routing: no agent '99' in this team"),
+        ({"routing": {"00": "all"}}, "routing.00 must be a list"),
+        ({"routing": {"00": ["nobody"]}}, "routing.00: No agent, unit or group 'nobody'"),
+        ({"agents": {"metaManager": {"role": "a\nb"}}}, "Not a name"),
     ],
 )
 def test_a_body_that_is_no_run_is_refused_by_what_is_wrong(body: object, complaint: str) -> None:
@@ -144,11 +157,21 @@ def test_a_body_that_is_no_run_is_refused_by_what_is_wrong(body: object, complai
         parse_run(body)
 
 
+def test_teams_by_name_are_those_of_whoever_asks() -> None:
+    own = Team("own", team_named("pair").units, Routing("open"))
+    run = parse_run({"team": "own"}, {"own": own}.__getitem__)
+    assert run.team == own
+    assert parse_run(json.loads(json.dumps(run_body(run))), lambda name: Team(name, ())) == run
+
+
 def test_settling_writes_out_provider_and_command_of_every_agent() -> None:
     team = parse_run(
         {"agents": {"units": [{"name": "red", "manager": {"provider": "p"}, "workers": [{"command": "c"}]}]}}
     )
     settled = team._replace(command="all").settled("demo")
-    assert [(agent.provider, agent.command) for agent in settled.team.agents()] == [("p", "all"), ("demo", "c")]
+    assert [(agent.provider, agent.command) for agent in settled.team.agents()] == [
+        ("generic", "all"),
+        ("generic", "c"),
+    ]
     assert (settled.provider, settled.command) == ("demo", None)
-    assert [agent.provider for agent in team._replace(provider="q").settled("demo").team.agents()] == ["p", "q"]
+    assert [agent.provider for agent in team._replace(provider="q").settled("demo").team.agents()] == ["p", "generic"]
