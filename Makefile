@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PY_FILES := src tests benchmarks
 
-.PHONY: help up setup test check format bench soak lock clean
+.PHONY: help up setup test check format bench fuzz soak lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ format: setup  ## Rewrite the sources in house style
 
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
+
+fuzz: setup  ## Ten thousand requests made from the API's own description
+	$(BIN)/python -m tests.http.fuzz 10000
 
 soak: setup  ## 200 concurrent processes, every session checked
 	$(BIN)/python -m benchmarks.soak
