@@ -299,3 +299,27 @@ def test_only_boxes_that_exist_are_looked_into(site: Site, box: str) -> None:
     session = SessionId(site.start(*ASLEEP))
     with pytest.raises(Exception, match="No box"):
         site.local().messages(session, None, 10, 0, box)
+
+
+def test_nothing_is_typed_to_an_agent_that_waits_for_an_answer(site: Site) -> None:
+    session = site.start("--team", "pair", "--provider", "demo")
+
+    def state() -> tuple[str, str]:
+        agent = site.json("show", session)["agents"][0]
+        return agent["state"], agent["stateText"]
+
+    until(lambda: state()[0] == "idle", "the agent is ready")
+    site.mas("send", "--session", session, "21", "/ask may I go on?")
+    until(lambda: state()[0] == "blocked", "its question")
+    before = site.mas("output", session, "21").stdout
+    refused = site.mas("send", "--session", session, "21", "hello", code=4)
+    assert "Agent 21 waits for an answer" in refused.stderr
+    assert "may I go on?" in refused.stderr
+    everybody = site.mas("send", "--session", session, "all", "hello to all", code=4)
+    assert "Agent 21 waits for an answer" in everybody.stderr
+    assert site.mas("output", session, "21").stdout == before
+    assert state()[0] == "blocked"
+    assert "hello" not in site.mas("output", session, "23").stdout
+    reasons = {one["message"]: states(one) for one in site.json("inbox", session)["messages"][1:]}
+    assert set(reasons) == {"hello", "hello to all"}
+    assert {state for found in reasons.values() for state, _ in found.values()} == {"undelivered"}

@@ -9,10 +9,12 @@ from mas.model.ids import SessionId, parse_name
 from mas.model.message import Delivery, DeliveryState, Message, parse_message, parse_message_id
 from mas.model.reports import Sent
 from mas.model.session import Session, Status
+from mas.model.state import State
 from mas.model.team import Agent
 from mas.runtime.runtime import Place
 from mas.service.inbox import settle_typing
 from mas.service.routing import recipients
+from mas.service.states import told
 from mas.service.talk import live_panes
 from mas.service.team import place_of
 from mas.service.world import World
@@ -66,6 +68,7 @@ class _Sending:
         """Type it to all of them. Where that ends early, so does the message: the rest is undelivered."""
         try:
             place, panes = self._panes_of(agents)
+            self._check_prompts(agents)
         except MasError as error:
             self._undelivered(agents, error.message)
             raise
@@ -75,6 +78,7 @@ class _Sending:
             with self._world.messages().typing(self._session.id, agent.id):
                 self._mailbox.begin(self._message.id, agent.id, self._world.now())
                 try:
+                    self._check_prompts((agent,))
                     self._type(place, panes[agent.id], agent)
                 except MasError as error:
                     doubt = "; it may have arrived" if isinstance(error, NoTmux) else ""
@@ -83,6 +87,17 @@ class _Sending:
                     raise
                 typed += self._step((agent,), DeliveryState.TYPED)
         return tuple(typed)
+
+    def _check_prompts(self, agents: tuple[Agent, ...]) -> None:
+        """`Conflict` if an agent waits for an answer: the text would be lost, and its Enter would be the answer."""
+        for agent in agents:
+            state = told(self._world, self._session.id, agent.id)
+            if state.state is State.BLOCKED:
+                asks = f" ({state.words})" if state.words else ""
+                raise Conflict(
+                    f"Agent {agent.id} waits for an answer{asks}; nothing was typed",
+                    f"mas attach {self._session.id} {agent.id}",
+                )
 
     def _panes_of(self, agents: tuple[Agent, ...]) -> tuple[Place, dict[str, str]]:
         """Where to type. Of one agent the record is enough: a paste looks for itself; of several all must live."""

@@ -39,18 +39,30 @@ def seen(
     if pane.dead:
         status = pane.exit_status
         return AgentState(State.EXITED, "", "ended" if status is None else f"exit status {status}", "tmux")
-    run = last_run(world.layout.session(session_id).agent_events(agent_id))
-    start = _start(run)
-    if start.get("launcher") != pane.pid:
+    run = _last_run(world, session_id, agent_id)
+    if _start(run).get("launcher") != pane.pid:
         # What is written there tells of an earlier run: this one's launcher has yet to begin.
         return AgentState(State.STARTING, "", LAUNCHED, "tmux")
-    if sources is None:
-        listed = start.get("sources")
-        sources = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    state = fold(run, sources)
+    state = fold(run, _sources(run) if sources is None else sources)
     if state.state is State.UNKNOWN:
         return AgentState(State.UNKNOWN, "", NO_REPORTS, "tmux", state.at)
     return state
+
+
+def told(world: World, session_id: SessionId, agent_id: str) -> AgentState:
+    """How an agent is by what was written down about its last run alone, without a look at tmux."""
+    run = _last_run(world, session_id, agent_id)
+    return fold(run, _sources(run))
+
+
+def _last_run(world: World, session_id: SessionId, agent_id: str) -> list[bytes]:
+    return last_run(world.layout.session(session_id).agent_events(agent_id))
+
+
+def _sources(run: list[bytes]) -> tuple[str, ...]:
+    """The sources that a run began with."""
+    listed = _start(run).get("sources")
+    return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
 
 def _panes(world: World, session: Session) -> dict[str | None, PaneState]:
