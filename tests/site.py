@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from typing import Any
 
@@ -139,6 +139,14 @@ class Site:
         """Every living process that was started with this site's environment."""
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
+    def commands(self) -> list[list[str]]:
+        """What those processes are; of one that ended meanwhile nothing."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                found.append(process.cmdline())
+        return found
+
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
             environ = process.environ()
@@ -158,7 +166,7 @@ class Site:
 
     def leftovers(self) -> list[list[str]]:
         """What is still running once it should have ended."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + _PATIENCE
         # Not a wait for the processes as such: a zombie has ended, however late its parent is.
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.01)

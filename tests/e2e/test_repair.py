@@ -132,7 +132,7 @@ def test_a_lost_configuration_is_rebuilt_with_the_command_the_agent_ran(site: Si
     os.unlink(site.session(session, "config.json"))
     site.mas("repair")
     site.mas("restore", session)
-    until(lambda: [one for one in site.processes() if one.cmdline()[-1:] == ["1000.0"]], "the same command")
+    until(lambda: [words for words in site.commands() if words[-1:] == ["1000.0"]], "the same command")
 
 
 def test_a_journal_with_one_bad_line_keeps_all_the_others(site: Site) -> None:

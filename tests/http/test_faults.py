@@ -8,8 +8,10 @@ import random
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.e2e.standin import read, received, start_receivers
@@ -251,8 +253,12 @@ def _all_is_well(served: Served) -> None:
 
 
 def _helpers(served: Served) -> list[str]:
-    words = [" ".join(process.cmdline()) for process in served.site.processes()]
-    return [line for line in words if line.startswith("tmux") and " -C" in line]
+    found = []
+    for process in served.site.processes():
+        # What ends meanwhile is no helper any more.
+        with suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
+    return [line for line in found if line.startswith("tmux") and " -C" in line]
 
 
 def _events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
