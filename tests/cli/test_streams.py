@@ -39,6 +39,8 @@ def test_the_id_of_a_new_session_can_be_taken_by_a_script(site: Site) -> None:
 
 def test_options_may_stand_before_and_after_the_command(site: Site) -> None:
     session = site.start()
+    # An agent that runs may be in another state each time.
+    site.mas("stop", session)
     elsewhere = {"MAS_WORKSPACE_ROOT": "/nonexistent"}
     spellings = (
         ["--workspace", site.root, "--json", "show", session],

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from threading import Timer
 
 import pytest
 
@@ -196,6 +197,17 @@ def test_a_session_that_a_script_has_locked_is_busy_and_nothing_is_left_of_the_t
         assert not try_lock(other)
         os.close(other)
         operation.done()
+
+
+def test_somebody_who_only_looks_for_unfinished_work_keeps_nobody_from_theirs(layout: Layout, intents: Intents) -> None:
+    looking = open_lock(os.path.join(layout.intents, ID))
+    assert try_lock(looking)
+    leaving = Timer(0.05, lambda: os.close(looking))
+    leaving.start()
+    with intents.begin(ID, "stop") as operation:
+        operation.done()
+    leaving.join()
+    assert intents.sessions() == set()
 
 
 def test_a_verb_that_is_not_allowed_leaves_nothing_to_recover(intents: Intents) -> None:

@@ -7,6 +7,7 @@ lock when the process dies: an intent without an owner is unfinished work for th
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from mas.model.errors import Busy, MasError
 from mas.model.ids import is_session_id
 from mas.store.atomic import open_lock, remove_file, still_at, sync_directory, try_lock, write_all
 from mas.store.layout import Layout
+
+_A_LOOK = 1.0
+_LOOK_AGAIN = 0.002
 
 
 class Intent(NamedTuple):
@@ -109,11 +113,17 @@ class Intents:
 
     def _own(self, path: str, session_id: str) -> int:
         """The intent file, open and locked; `Busy` if another process has it."""
+        deadline = time.monotonic() + _A_LOOK
         while True:
             fd = open_lock(path)
             if not try_lock(fd):
                 os.close(fd)
-                raise _busy(session_id, self._read(path))
+                left = self._read(path)
+                if left is None and time.monotonic() < deadline:
+                    # Nobody has said what they do: somebody looks for work cut short, and is gone in a moment.
+                    time.sleep(_LOOK_AGAIN)
+                    continue
+                raise _busy(session_id, left)
             if still_at(fd, path):
                 return fd
             # Its owner finished and removed it between our two looks.
