@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mas.store.atomic import ensure_directory, locked, read_file, remove_file, write_atomic
+from mas.store.atomic import ensure_directory, locked, read_file, remove_file, remove_unfinished, write_atomic
 from mas.store.layout import PRIVATE_DIR, Layout
 
 _KEPT = 24 * 3600
@@ -54,6 +54,7 @@ class Keys:
             ensure_directory(directory, PRIVATE_DIR)
         path = os.path.join(self._directory, hashlib.sha256(key.encode("utf-8", "replace")).hexdigest())
         with locked(f"{path}.lock"):
+            remove_unfinished(path)
             yield Key(path, hashlib.sha256(request).hexdigest())
         self._forget_old()
 
