@@ -93,7 +93,9 @@ def _idle(effort: Effort) -> Iterator[Row]:
         for _ in range(count):
             until_started(site, mas.start(Run(command=" ".join(PROGRAM))))
         with served.client().stream("GET", "/events") as stream:
-            next(stream.iter_lines())
+            # Kept: the stream ends with who reads it.
+            reading = stream.iter_lines()
+            next(reading)
             process = psutil.Process(served.pid)
             before = _cpu(process)
             time.sleep(_IDLE_SECONDS * effort.share)
