@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from mas.bootstrap import build_world
-from mas.runtime.control import Connections
+from mas.runtime.control import Connections, end_orphans
 from mas.service.local import LocalMas
 from mas.service.world import World
 from mas.settings import ServerMode, Settings
@@ -161,6 +161,8 @@ class Site:
         for depth in ("*", "*/*", "*/*/*"):
             for pid in glob(os.path.join(self.directory, depth, "logs", "api.pid")):
                 self.mas("serve", "--workspace", os.path.dirname(os.path.dirname(pid)), "--stop")
+        # What a killed server left attached would keep tmux from ending.
+        end_orphans()
         for socket in self.sockets():
             self.tmux("kill-server", socket=socket)
 

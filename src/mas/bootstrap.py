@@ -63,12 +63,14 @@ class Served(NamedTuple):
 @contextmanager
 def open_server(workspace: str | None = None) -> Iterator[Served]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
-    from mas.runtime.control import Connections
+    from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
     raise_descriptor_limit()
+    # Those of a server that was killed.
+    end_orphans()
     connections = Connections()
     try:
         world = build_world(settings, connections)

@@ -363,3 +363,64 @@ def test_a_connection_does_not_outlive_a_killed_process(ground: Ground) -> None:
     until(lambda: not clients(ground.site), "the end of the client")
     assert ground.site.tmux("list-clients", socket=place.socket) == ""
     assert teams_seen(place.socket) == {NAME}
+
+
+_SPEAKER = """
+import os, sys, time
+from mas.runtime.control import Connections
+from mas.runtime.tmux import Tmux
+
+connections = Connections()
+Tmux(sys.argv[1], True, dict(os.environ), connections).run(["list-sessions"])
+(connection,) = connections._made
+print("connected", flush=True)
+sys.stdin.readline()
+connection._speaking.sendall(b"rename-window a\\nrename-window b\\n")
+print("said", flush=True)
+time.sleep(1000)
+"""
+
+
+def _abandoned(ground: Ground, place: Place) -> psutil.Process:
+    """A client whose process was killed while tmux had something to tell it; tmux itself never lets go of it."""
+    server = psutil.Process(Tmux(place.socket, True, ground.site.env).pid())
+    argv = [sys.executable, "-c", _SPEAKER, place.socket]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, env=ground.site.env, cwd=REPOSITORY, stdin=pipe, stdout=pipe) as speaker:
+        assert speaker.stdin
+        assert speaker.stdout
+        assert speaker.stdout.readline() == b"connected\n"
+        (client,) = clients(ground.site)
+        server.suspend()
+        try:
+            speaker.stdin.write(b"speak\n")
+            speaker.stdin.flush()
+            assert speaker.stdout.readline() == b"said\n"
+            speaker.kill()
+            speaker.wait()
+        finally:
+            server.resume()
+    # Two answers: whatever tmux had to do for the client is behind it.
+    for _ in range(2):
+        ground.site.tmux("list-sessions", socket=place.socket)
+    assert client.is_running()
+    return client
+
+
+def test_what_a_killed_process_left_attached_keeps_no_server_from_ending(ground: Ground) -> None:
+    place, _ = ground.solo()
+    client = _abandoned(ground, place)
+    server = psutil.Process(Tmux(place.socket, True, ground.site.env).pid())
+    Ground(ground.site, ServerMode.WORKSPACE).runtime.close(place)
+    until(lambda: not client.is_running(), "the end of the client")
+    until(lambda: not server.is_running(), "the end of the server")
+
+
+def test_only_clients_whose_process_is_gone_are_ended(ground: Ground, connections: Connections) -> None:
+    place, _ = ground.solo()
+    client = _abandoned(ground, place)
+    connected(ground, place, connections).run(["list-sessions"])
+    assert len(clients(ground.site)) == 2
+    control.end_orphans()
+    until(lambda: not client.is_running(), "the end of the client")
+    assert len(clients(ground.site)) == 1

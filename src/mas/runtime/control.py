@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event, Lock, Thread
+from threading import Condition, Event, Lock, Thread
 
 from mas.model.errors import NoTmux
 from mas.runtime.tmux import Command, Tmux, TmuxFailed
@@ -30,8 +30,13 @@ _OURS = re.compile(r"mas-[0-9a-f]{8}")
 _IDLE = 60.0
 # How long a client may take to end once it was told to.
 _ENDING = 1.0
+# How long one that is being opened when all are closed is waited for.
+_OPENING = 5.0
 _NEXT_TRY = 1.0
 _BLOCK = 1 << 16
+# Which process a client belongs to.
+_OWNER = "MAS_CONTROL"
+_CLIENT = "tmux: client"
 
 
 class Connections:
@@ -39,6 +44,7 @@ class Connections:
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._settled = Condition(self._lock)
         self._open: dict[str, _Connection] = {}
         self._made: list[_Connection] = []
         self._opening: set[str] = set()
@@ -90,6 +96,8 @@ class Connections:
             self._closed = True
             made, self._made = self._made, []
             self._open.clear()
+            # Whoever is opening one sees that it must not, and ends it.
+            self._settled.wait_for(lambda: not self._opening, _OPENING)
         for connection in made:
             connection.end()
         for connection in made:
@@ -108,16 +116,18 @@ class Connections:
         opened: _Connection | None = None
         try:
             opened = _opened(server, patience)
-        finally:
             kept = self._keep(path, opened)
-        if opened and not kept:
-            opened.end()
-            opened.wait()
+            if opened and not kept:
+                opened.end()
+                opened.wait()
+        finally:
+            with self._settled:
+                self._opening.discard(path)
+                self._settled.notify_all()
         return kept
 
     def _keep(self, path: str, opened: _Connection | None) -> _Connection | None:
         with self._lock:
-            self._opening.discard(path)
             if self._closed:
                 return None
             # Those that have been let go may still be ending.
@@ -130,6 +140,25 @@ class Connections:
                 self._open.pop(path, None)
                 self._not_before[path] = time.monotonic() + _NEXT_TRY
             return opened
+
+
+def end_orphans() -> None:
+    """End the clients of processes that are no more.
+
+    tmux lets go of a client only when all that it wrote to it was taken. One that was being told something when its
+    process was killed stays for ever, and with it a server that should have ended with its last session.
+    """
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            if process.name() != _CLIENT:
+                continue
+            owner = process.environ().get(_OWNER, "")
+            if owner.isdigit() and int(owner) != process.ppid():
+                process.kill()
+        except (psutil.Error, OSError):
+            continue
 
 
 def line_of(commands: Sequence[Command]) -> str | None:
@@ -188,13 +217,13 @@ class _Connection:
         with theirs:
             try:
                 # Its own process group: what a terminal sends to ours is not meant for it. It ends when its input
-                # does, so it does not outlive us even if we are killed.
+                # does, but for what `end_orphans` is for.
                 self._process = subprocess.Popen(
                     server.control_argv(session),
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     stderr=subprocess.DEVNULL,
-                    env=server.environ,
+                    env={**server.environ, _OWNER: str(os.getpid())},
                     start_new_session=True,
                 )
             except OSError:

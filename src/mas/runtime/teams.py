@@ -64,6 +64,7 @@ _KEYS_AT_ONCE = 8 * _KEYS_EACH
 _LONGEST_MESSAGE = 13 << 10
 # A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
 _ENDING = 5.0
+_SOON = 0.2
 _LOOK_AGAIN = 0.002
 _TRIES = 3
 _LOST = ("server exited unexpectedly", "lost server")
@@ -342,8 +343,14 @@ def _has(server: Tmux, name: str) -> bool:
 
 
 def _wait_for_end(server: Tmux, pid: int | None) -> None:
-    deadline = time.monotonic() + _ENDING
-    while server.pid() == pid and time.monotonic() < deadline:
+    began = time.monotonic()
+    helped = False
+    while server.pid() == pid and (waited := time.monotonic() - began) < _ENDING:
+        if waited > _SOON and not helped:
+            from mas.runtime.control import end_orphans
+
+            end_orphans()
+            helped = True
         time.sleep(_LOOK_AGAIN)
 
 
