@@ -14,7 +14,7 @@ from tests.site import short_directory
 ALL = """
 provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
 models   = { default = "m" }
-input    = { method = "paste", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
+input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
 approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false }
 stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
 [launch]
@@ -58,7 +58,7 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     mine = read_provider(written(place, ALL), "mine")
     assert (mine.id, mine.description, mine.min_version, mine.version_cmd) == ("mine", "d", "1.2", ("sh", "-v"))
     assert (mine.install, mine.model, mine.needs_command, mine.needs_place) == ("i", "m", False, True)
-    assert mine.input == ("paste", 0.5, "hook:Took", 9.0, "hold")
+    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold")
     assert mine.approve == ("key", "y", "Escape", 1.0, False)
     assert mine.stop == (("C-c", "C-c"), 5.0)
     assert mine.launch.argv == ("sh", ("--model", "{model}"))
@@ -140,6 +140,7 @@ def test_little_is_enough(place: str) -> None:
             "provider = { id = 'mine', needs_command = true }\n[launch]\nargv = ['sh']",
             "launch.argv: a provider that needs a command has no arguments of its own",
         ),
+        (f"{LEAST}[input]\nheader = '{'x' * 17}'", "input.header must be at most 16 printable characters"),
         (f"{LEAST}[input]\nsubmit_delay = 'x'", "input.submit_delay must be from 0 to 600 seconds"),
         (f"{LEAST}[input]\nsubmit_delay = -1", "input.submit_delay must be from 0 to 600 seconds"),
         (f"{LEAST}[input]\nsubmit_delay = inf", "input.submit_delay must be from 0 to 600 seconds"),

@@ -48,7 +48,7 @@ def test_the_last_run_is_its_start_the_last_words_of_all_and_its_end(path: str) 
     say(path, "hooks", "blocked")
     found = [json.loads(line) for line in last_run(path)]
     assert [(event["event"], event.get("text", "").split(" ")[0]) for event in found] == [
-        *(("start", ""), ("state", "499"), ("state", ""), ("state", "499")),
+        *(("start", ""), ("state", "499"), ("state", "499"), ("state", "")),
     ]
     assert found[0]["pid"] == 2
     add(path, "exit", status=7)

@@ -45,6 +45,7 @@ Value = TypeVar("Value")
 _AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LARGEST_PART = 4 << 20
 _MOST_LINES = 100_000
+_LONGEST_WAIT = 60.0
 
 
 class RemoteMas:
@@ -172,10 +173,13 @@ class RemoteMas:
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
         # With an id of its own it can be sent again where the connection breaks: nothing is typed twice.
         name = f"m-{os.urandom(8).hex()}" if message_id is None else message_id
-        body = {"target": target, "message": parse_message(message), "from": sender, "id": name}
+        body: dict[str, Any] = {"target": target, "message": parse_message(message), "from": sender, "id": name}
+        body |= {"force": force, "wait": min(wait, _LONGEST_WAIT)}
         return self._post(Sent, _session(session_id, "messages"), body, again=_AGAIN)
 
     def messages(

@@ -18,9 +18,11 @@ from mas.http.events import EventFeed
 from mas.http.guard import Guard
 from mas.http.limits import Limits
 from mas.http.metrics import Metrics
+from mas.http.rounds import Rounds
 from mas.http.viewer import Hall
 from mas.http.wire import Problem
 from mas.service.access import Access
+from mas.service.courier import Courier
 from mas.service.mas import Mas
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
@@ -31,6 +33,7 @@ class Parts(NamedTuple):
     """What an app is made of: `events` is where new ones show, `told` hears of every request that is over."""
 
     mas: Mas
+    courier: Courier
     access: Access
     url: str
     hosts: tuple[str, ...]
@@ -47,11 +50,12 @@ class Parts(NamedTuple):
 def create_app(parts: Parts) -> FastAPI:
     """All routes; whoever serves it puts the guard in front."""
     metrics = Metrics(parts.mas)
+    rounds = Rounds(parts.courier)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        feed = app.state.feed = EventFeed(parts.mas, parts.events)
-        tasks = [asyncio.create_task(feed.run()), asyncio.create_task(metrics.watch_loop())]
+        feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_anew)
+        tasks = [asyncio.create_task(work) for work in (feed.run(), metrics.watch_loop(), rounds.run())]
         try:
             yield
         finally:

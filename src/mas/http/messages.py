@@ -17,12 +17,12 @@ router = APIRouter(tags=["messages"])
 
 @router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
 def send(mas: Product, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
-    """Write to an agent, a unit, `managers` or `all`. An agent can write in its own name only."""
+    """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
     sender = body.sender if caller.is_owner else caller.agent
     with known(mas, session_id) as session:
-        return answer(mas.send(session, body.target, body.message, sender, body.id), 202)
+        return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
 
 
 @router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))

@@ -81,6 +81,8 @@ class MessageBody(Body):
     message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
     sender: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
     id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$")] | None = None
+    force: Annotated[bool, Field(description="Do not wait until the agent is idle")] = False
+    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for it to arrive or to be held")] = 0.0
 
 
 class PruneBody(Body):

@@ -12,6 +12,7 @@ from mas.pane.osc import ReportFilter, Titles
 from mas.pane.record import Record
 from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
+from mas.pane.typed import Typed
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _BLOCK = 1 << 16
@@ -40,6 +41,7 @@ class Relay:
         self.reports = ReportFilter()
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
         self.foreground = Foreground(master, child) if options.get("foreground") else None
+        self.typed = Typed(lambda what, name: record.event(what, id=name))
         self.states = States(record, sources_of(options), now)
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = os.pipe()
@@ -188,7 +190,7 @@ class Relay:
         except OSError:
             data = b""
         if data:
-            self.to_agent += data
+            self.to_agent += self.typed.feed(data)
             if self.foreground:
                 self.foreground.stir(time.monotonic())
         else:

@@ -28,12 +28,17 @@ _NEVER_PASSED = re.compile(r"TMUX.*|SSH_AUTH_SOCK|SSH_AGENT_PID|DBUS_.*|MAS_.*")
 # A program MAS knows nothing of may need a moment to tell a paste from keys.
 _USUAL_SUBMIT_DELAY = 0.2
 _LONGEST = 600.0
+_LONGEST_HEADER = 16
 
 
 class Input(NamedTuple):
-    """How a message is typed, and how one sees that it was taken (`ack`: `hook:EVENT`, `osc:working` or `none`)."""
+    """How a message is typed, and how one sees that it was taken (`ack`: `hook:EVENT`, `osc:working` or `none`).
+
+    `header` stands before the line that every message begins with: a shell needs a sign that it is a comment.
+    """
 
     method: str = "paste"
+    header: str = ""
     submit_delay: float = _USUAL_SUBMIT_DELAY
     ack: str = "none"
     ack_timeout: float = 8.0
@@ -262,6 +267,7 @@ def _input(table: _Table) -> Input:
         raise ValueError(f"input.ack is {shown(ack)}; it can be: hook:EVENT, osc:working, none")
     read = Input(
         method=table.choice("method", ("paste",)),
+        header=_header(table),
         submit_delay=table.seconds("submit_delay", usual.submit_delay),
         ack=ack,
         ack_timeout=table.seconds("ack_timeout", usual.ack_timeout),
@@ -269,6 +275,13 @@ def _input(table: _Table) -> Input:
     )
     table.end()
     return read
+
+
+def _header(table: _Table) -> str:
+    header = table.text("header", Input().header)
+    if not header.isprintable() or len(header) > _LONGEST_HEADER:
+        raise ValueError(f"input.header must be at most {_LONGEST_HEADER} printable characters")
+    return header
 
 
 def _approve(table: _Table) -> Approve:

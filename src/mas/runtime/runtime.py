@@ -98,8 +98,15 @@ class Runtime(Protocol):
         """The panes of many teams, by one look at each server; None where it could not be looked at."""
         ...
 
-    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
-        """Type `text` into a pane, byte for byte, then press Enter; `AgentExited` if it is dead or not the team's."""
+    def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
+        """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead or not the team's.
+
+        All of it is one step: nothing else is typed in between.
+        """
+        ...
+
+    def enter(self, place: Place, pane: str) -> None:
+        """Press Enter in a pane; `AgentExited` if it is dead or not the team's."""
         ...
 
     def screen(self, place: Place, pane: str, lines: int) -> str:

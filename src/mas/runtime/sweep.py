@@ -96,14 +96,15 @@ def wait_for_clients(tmux_session: str, patience: float) -> None:
 
 
 def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
-    """Whether a process is a tmux client that opens or closes the tmux session; those who watch it may stay."""
+    """Whether a process is a tmux client that opens, closes or types to the tmux session; who watches it may stay."""
     import psutil
 
     try:
         words = process.cmdline()
         opens = "new-session" in words and tmux_session in words
         changes = any(word.startswith(f"={tmux_session}") for word in words)
-        if (not opens and not changes) or "attach-session" in words or "switch-client" in words:
+        types = any(f"{{session_name}},{tmux_session}}}" in word for word in words)
+        if not (opens or changes or types) or "attach-session" in words or "switch-client" in words:
             return False
         return "tmux" in process.name() and _still_client(process)
     except (psutil.Error, OSError):

@@ -190,34 +190,27 @@ class TmuxTeams:
             states = {}
         return {place: states.get(place.name, []) for place in places}
 
-    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
-        server = self._servers.at(place.socket)
+    def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
         buffer = f"mas-{os.urandom(8).hex()}"
-        enter = f"send-keys -t {pane} Enter"
         paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
-        if not submit_delay:
-            paste = f"{paste} ; {enter}"
-        dead = f"delete-buffer -b {buffer} ; display-message -p -t {pane} {_DEAD}"
+        if enter:
+            paste = f"{paste} ; {_enter(pane)}"
+        dead = f"delete-buffer -b {buffer} ; {_say_dead(pane)}"
         commands: list[Command] = [
             ["copy-mode", "-q", "-t", pane],
             ["load-buffer", "-b", buffer, "-"],
             ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
         ]
-        try:
-            ended = _DEAD in server.run(*commands, stdin=text.encode())
-            if submit_delay and not ended:
-                # The program needs this long to take a paste for one; its provider names the time.
-                time.sleep(submit_delay)
-                server.run(enter.split(" "))
-        except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
-        if ended:
-            raise _ended(pane)
+        self._type(place, pane, commands, text.encode())
+
+    def enter(self, place: Place, pane: str) -> None:
+        self._type(place, pane, [["if-shell", "-F", "-t", pane, _alive_in(place), _enter(pane), _say_dead(pane)]])
 
     def keys(self, place: Place, pane: str, data: bytes) -> None:
-        if not data:
-            return
-        commands, stdin = _typing(place, pane, data)
+        if data:
+            self._type(place, pane, *_typing(place, pane, data))
+
+    def _type(self, place: Place, pane: str, commands: list[Command], stdin: bytes | None = None) -> None:
         try:
             ended = _DEAD in self._servers.at(place.socket).run(*commands, stdin=stdin)
         except TmuxFailed as error:
@@ -305,6 +298,14 @@ def _alive_in(place: Place) -> str:
     return f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
 
 
+def _enter(pane: str) -> str:
+    return f"copy-mode -q -t {pane} ; send-keys -t {pane} Enter"
+
+
+def _say_dead(pane: str) -> str:
+    return f"display-message -p -t {pane} {_DEAD}"
+
+
 def _pane_gone(pane: str, why: str) -> AgentExited:
     return AgentExited(f"The pane {pane} is gone: {why}", "mas show")
 
@@ -317,7 +318,7 @@ def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes 
     """The commands that type raw bytes, and what they read: few bytes are keys, many a buffer."""
     # A person who scrolled back would otherwise get the keys.
     back = f"copy-mode -q -t {pane}"
-    dead = f"display-message -p -t {pane} {_DEAD}"
+    dead = _say_dead(pane)
     check = ["if-shell", "-F", "-t", pane, _alive_in(place)]
     if len(data) <= _KEYS_AT_ONCE:
         pieces = [data[start : start + _KEYS_EACH] for start in range(0, len(data), _KEYS_EACH)]

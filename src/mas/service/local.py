@@ -36,15 +36,30 @@ if TYPE_CHECKING:
     )
     from mas.model.run import Run
     from mas.model.views import SessionDetail, SessionInfo, SessionList
+    from mas.service.courier import Courier
     from mas.service.prune import Policy
     from mas.service.terminal import Terminal
+
+
+# How long whoever reads messages waits for those that can go on.
+_MOMENT = 1.0
 
 
 class LocalMas:
     """`Mas` on the disk and the tmux of this machine."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, courier: Courier | None = None) -> None:
         self._world = world
+        self._is_server = courier is not None
+        self._made_courier = courier
+
+    def _courier(self) -> Courier:
+        """Who brings messages to agents: a server's own, or one for as long as this process runs."""
+        if self._made_courier is None:
+            from mas.service.courier import Courier
+
+            self._made_courier = Courier(self._world)
+        return self._made_courier
 
     @contextmanager
     def _entered(self) -> Iterator[World]:
@@ -211,11 +226,14 @@ class LocalMas:
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
-        from mas.service.send import send
+        from mas.service.send import Order, send
 
         with self._ready() as world:
-            return send(world, session_id, target, message, sender, message_id)
+            order = Order(target, message, sender, message_id, force)
+            return send(world, self._courier(), session_id, order, wait)
 
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
@@ -223,6 +241,9 @@ class LocalMas:
         from mas.service.inbox import messages
 
         with self._ready() as world:
+            if not self._is_server:
+                # There may be no server that would go on with what waits.
+                self._courier().settle(session_id, _MOMENT)
             return messages(world, session_id, agent, limit, offset, box)
 
     def message_counts(self) -> dict[str, int]:

@@ -140,11 +140,14 @@ class Mas(Protocol):
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
-        """Keep a message and type it to an agent, a unit, `managers` or `all`.
+        """Keep a message for an agent, a unit, `managers`, `all` or `person`, and have it typed to each idle agent.
 
-        A message that could not be typed raises, and is kept as undelivered. Sent again with the same
-        `message_id`, nothing is typed, and the answer is what became of the first.
+        It waits while an agent is not idle; with `force` only while the agent waits for an answer. One that cannot
+        reach anybody raises, and is kept as undelivered. Sent again with the same `message_id`, nothing is typed, and
+        the answer is what became of the first. `wait` is how many seconds to wait for it to arrive or to be held.
         """
         ...
 
