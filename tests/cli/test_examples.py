@@ -23,6 +23,13 @@ def team(site: Site, name: str = "dev") -> str:
     return site.start("--team", name, "--command", TALKS)
 
 
+def ready(site: Site) -> str:
+    """A team that takes messages and tells how it is."""
+    session = site.start("--team", "dev", "--provider", "demo")
+    site.mas("wait", "--session", session)
+    return session
+
+
 def active(site: Site) -> list[str]:
     return [team(site)]
 
@@ -68,6 +75,7 @@ def old_project(site: Site) -> list[str]:
 
 # What there must be before an example makes sense; the sessions stand in for the ids the examples name.
 BEFORE: dict[str, Callable[[Site], list[str]]] = {
+    **dict.fromkeys(("send", "wait", "ask"), lambda site: [ready(site)]),
     "restore": stopped,
     "archive": stopped,
     "unarchive": archived,
@@ -97,7 +105,7 @@ def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
     typed = example.replace("eval", "test -n") if "zsh" in example else example
     for named, session in zip(NAMED, before(site), strict=False):
         typed = typed.replace(named, session[:8])
-    for name, text in (("run.json", '{"team": "solo"}'), ("brief.md", "read this")):
+    for name, text in (("run.json", '{"team": "solo"}'), ("brief.md", "read this"), ("question.md", "how is it?")):
         with open(site.path(name), "w", encoding="utf-8") as file:
             file.write(text)
     os.makedirs(os.path.join(site.home, ".config", "fish", "completions"))

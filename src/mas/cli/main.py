@@ -20,6 +20,7 @@ from mas.model.errors import (
     Disk,
     MasError,
     NotFound,
+    TimedOut,
     Unavailable,
 )
 from mas.settings import ServerAddress, server_address
@@ -37,7 +38,9 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Working with agents": {
         "attach": "see a session in tmux",
-        "send": "type a message to agents",
+        "send": "send a message to agents",
+        "ask": "send a message and wait for the answer",
+        "wait": "wait until agents are idle, ask or reply",
         "inbox": "show messages and how far they came",
         "output": "show an agent's screen",
         "logs": "show a session's or an agent's log",
@@ -77,6 +80,7 @@ _EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (Disk, 6),
     (Unavailable, 7),
     (Denied, 8),
+    (TimedOut, 9),
     (MasError, 1),
 )
 EXIT_CODE_HELP = """\
@@ -86,7 +90,7 @@ exit codes:
   2  bad arguments             6  the disk is full or refused
   3  no such workspace,        7  tmux, a server or an agent's program is missing
      session or agent          8  the token is missing, wrong or not for this
-                             130  interrupted"""
+130  interrupted               9  the time to wait was over"""
 
 
 class CommandModule(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from mas.model.reports import (
     TeamList,
     TeamView,
     Variables,
+    Waited,
 )
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Status
@@ -181,6 +183,33 @@ class RemoteMas:
         body: dict[str, Any] = {"target": target, "message": parse_message(message), "from": sender, "id": name}
         body |= {"force": force, "wait": min(wait, _LONGEST_WAIT)}
         return self._post(Sent, _session(session_id, "messages"), body, again=_AGAIN)
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        deadline = time.monotonic() + timeout
+        if after is None and until in ("answered", "replied"):
+            # The same "now" for every part of the wait.
+            newest = self.messages(session_id, limit=1).messages
+            after = newest[0].id if newest else None
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            query = {
+                "target": target,
+                "until": until,
+                "timeout": min(left, _LONGEST_WAIT),
+                "asker": asker,
+                "after": after,
+            }
+            waited = self._get(Waited, _session(session_id, "wait"), **query)
+            if waited.end != "timeout" or time.monotonic() >= deadline:
+                return waited
 
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -71,6 +72,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.access = parts.access
     app.state.metrics = metrics
     app.state.hall = Hall()
+    app.state.waiters = CapacityLimiter(parts.limits.waiters)
     app.state.url = parts.url
     app.state.cookie = parts.cookie
     for group in _GROUPS:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
 from mas.model.errors import MasError
@@ -77,6 +78,23 @@ class Courier:
         deadline = time.monotonic() + patience
         while any(key[0] == session_id for key in list(self._running)) and time.monotonic() < deadline:
             time.sleep(_GLANCE)
+
+    @contextmanager
+    def attending(self, session_id: str) -> Iterator[None]:
+        """Go on with what waits in a session for as long as this lasts: there may be no server that does."""
+        over = Event()
+
+        def attend() -> None:
+            while not over.wait(_LOOK_AGAIN):
+                self.settle(session_id, 0.0)
+
+        thread = Thread(target=attend, name="courier", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def hear(self, event: Happening) -> None:
         """Something happened: an agent may be ready for its next message, or there may be a new one."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Sent,
         Stats,
         TeamView,
+        Waited,
     )
     from mas.model.run import Run
     from mas.model.views import SessionDetail, SessionInfo, SessionList
@@ -234,6 +235,23 @@ class LocalMas:
         with self._ready() as world:
             order = Order(target, message, sender, message_id, force)
             return send(world, self._courier(), session_id, order, wait)
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        from mas.service.wait import wait
+
+        with self._ready() as world:
+            if self._is_server:
+                return wait(world, session_id, target, until, timeout, asker, after)
+            with self._courier().attending(session_id):
+                return wait(world, session_id, target, until, timeout, asker, after)
 
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Sent,
         Stats,
         TeamView,
+        Waited,
     )
     from mas.model.run import Run
     from mas.model.views import SessionDetail, SessionInfo, SessionList
@@ -148,6 +149,22 @@ class Mas(Protocol):
         It waits while an agent is not idle; with `force` only while the agent waits for an answer. One that cannot
         reach anybody raises, and is kept as undelivered. Sent again with the same `message_id`, nothing is typed, and
         the answer is what became of the first. `wait` is how many seconds to wait for it to arrive or to be held.
+        """
+        ...
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        """Wait until the agents of `target` are `idle`, have `answered` or `replied`, are `blocked` or `exited`.
+
+        A reply is what one of them wrote to `asker` (None: to people) since the message `after`, or since now;
+        answered is replied or, without that, idle. It ends early where only a person can help.
         """
         ...
 

@@ -49,6 +49,11 @@ def seen(
     return state
 
 
+def living(world: World, session: Session) -> set[str]:
+    """The agents whose programs tmux says live; `NoTmux` if it could not be asked."""
+    return {agent for agent, pane in _panes(world, session).items() if agent is not None and not pane.dead}
+
+
 def told(world: World, session_id: SessionId, agent_id: str) -> AgentState:
     """How an agent is by what was written down about its last run alone, without a look at tmux."""
     run = _last_run(world, session_id, agent_id)

@@ -181,6 +181,25 @@ class Mailbox:
         rows = self._sql.execute(f"SELECT DISTINCT agent FROM deliveries WHERE {_UNDER_WAY} ORDER BY agent")
         return [agent for (agent,) in rows]
 
+    def number(self, message_id: str | None) -> int:
+        """Where a message stands in the order of all; None is the newest."""
+        if message_id is None:
+            return int(self._sql.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])
+        row = self._sql.execute("SELECT number FROM messages WHERE id = ?", (message_id,)).fetchone()
+        if row is None:
+            raise Conflict(f"No message {message_id} in this session", "mas inbox --all")
+        return int(row[0])
+
+    def first_from(self, senders: Iterable[str], to: str, after: int) -> Message | None:
+        """The first message behind number `after` that one of these wrote to `to`."""
+        given = {f"s{position}": sender for position, sender in enumerate(senders)}
+        row = self._sql.execute(
+            f"SELECT * FROM messages WHERE number > :after AND sender IN ({', '.join(f':{name}' for name in given)})"
+            " AND (target = :to OR number IN (SELECT message FROM deliveries WHERE agent = :to)) ORDER BY number",
+            {**given, "after": after, "to": to},
+        ).fetchone()
+        return self._message(row) if row else None
+
     def counts(self) -> dict[str, int]:
         """How many deliveries are in each state."""
         found = dict(self._sql.execute("SELECT state, count(*) FROM deliveries GROUP BY state"))
