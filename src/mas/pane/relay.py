@@ -160,6 +160,8 @@ class Relay:
         """Take to heart what the agent reports, and answer what it asks."""
         now = time.monotonic()
         for state, kind, _, text in self.reports.reports:
+            if state != "idle":
+                self.typed.begins_to_work()
             self.states.say("osc7501", state, kind, text, now)
         for query in self.reports.queries:
             second, left = self.answers if self.answers[0] == int(now) else (int(now), _ANSWERS)

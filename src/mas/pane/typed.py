@@ -23,10 +23,11 @@ _SURELY_A_MARK = 3
 
 
 class Typed:
-    """Looks at all that is typed to one agent; `note` gets what passed (`typed`, `entered`, `mark`) and its id."""
+    """Looks at all that is typed to one agent; `note` gets what happened (`typed`, `entered`, `taken`, `mark`) and its id."""
 
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note
+        self._submitted = ""
         self._message = b""
         self._rest = b""
         self._held = b""
@@ -37,6 +38,12 @@ class Typed:
             return b"".join(self._without_marks(self._held + data))
         self._look(data)
         return data
+
+    def begins_to_work(self) -> None:
+        """The agent says that it does something: it has taken what was submitted last."""
+        if self._submitted:
+            self._note("taken", self._submitted)
+            self._submitted = ""
 
     def _without_marks(self, data: bytes) -> list[bytes]:
         self._held = b""
@@ -66,7 +73,8 @@ class Typed:
                 place = data.find(_ENTER)
                 if place < 0:
                     return
-                self._note("entered", self._message.decode())
+                self._submitted = self._message.decode()
+                self._note("entered", self._submitted)
                 self._message, data = b"", data[place + 1 :]
             place = data.find(_HEADER)
             if place < 0:

@@ -23,29 +23,41 @@ _Key = tuple[str, str]
 
 
 class Courier:
-    """All messages of a workspace that this process takes care of. Safe to use from many threads."""
+    """All messages of a workspace that this process takes care of. Safe to use from many threads.
 
-    def __init__(self, world: World) -> None:
+    With `here` whoever has something brought does it for one agent: a process that sends one message needs no thread.
+    """
+
+    def __init__(self, world: World, here: bool = False) -> None:
         self._world = world
+        self._here = here
         self._lock = Lock()
-        self._running: dict[_Key, Thread] = {}
+        self._running: dict[_Key, Thread | None] = {}
         self._again: set[_Key] = set()
         self._held: dict[_Key, Held] = {}
         self._closed = Event()
 
-    def bring(self, session_id: str, agents: Iterable[str]) -> None:
-        """Begin to bring these agents what waits for them."""
-        for agent in agents:
-            key = (session_id, agent)
+    def bring(self, session_id: str, agents: Iterable[str], patience: float | None = None) -> None:
+        """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds."""
+        deadline = None if patience is None else time.monotonic() + patience
+        begun = [key for key in ((session_id, agent) for agent in agents) if self._begin(key)]
+        mine = begun.pop() if begun and self._here else None
+        for key in begun:
+            thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
             with self._lock:
-                if self._closed.is_set():
-                    return
-                if key in self._running:
-                    self._again.add(key)
-                    continue
-                thread = Thread(target=self._run, args=key, name=f"courier {agent}", daemon=True)
                 self._running[key] = thread
             thread.start()
+        if mine:
+            self._run(mine, deadline)
+
+    def _begin(self, key: _Key) -> bool:
+        """Whether it is to be begun with; if it has been already, it is gone through once more."""
+        with self._lock:
+            if self._closed.is_set() or key in self._running:
+                self._again.add(key)
+                return False
+            self._running[key] = None
+            return True
 
     def is_under_way(self, session_id: str, agent: str) -> bool:
         """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
@@ -111,7 +123,7 @@ class Courier:
         """Begin nothing more, and wait for what is being typed; what waits for an agent's word is left to others."""
         with self._lock:
             self._closed.set()
-            running = list(self._running.values())
+            running = [thread for thread in self._running.values() if thread is not None]
         for thread in running:
             thread.join()
 
@@ -124,28 +136,41 @@ class Courier:
             return
         self.bring(session_id, waiting)
 
-    def _run(self, session_id: str, agent: str) -> None:
-        key = (session_id, agent)
-        while True:
-            held = self._deliver(session_id, agent)
+    def _run(self, key: _Key, deadline: float | None) -> None:
+        try:
+            while not self._is_done(key, self._deliver(key, deadline)):
+                continue
+        finally:
             with self._lock:
-                if key in self._again and not self._closed.is_set():
-                    self._again.discard(key)
-                    continue
-                if held is None:
-                    self._held.pop(key, None)
-                else:
-                    self._held[key] = held
-                del self._running[key]
-                return
+                self._running.pop(key, None)
 
-    def _deliver(self, session_id: str, agent: str) -> Held | None:
+    def _is_done(self, key: _Key, held: Held | None) -> bool:
+        """Note how it ended; False if it is to be gone through once more."""
+        with self._lock:
+            if key in self._again and not self._closed.is_set():
+                self._again.discard(key)
+                return False
+            if held is None:
+                self._held.pop(key, None)
+            else:
+                self._held[key] = held
+            # In one step with the look at what is to be done again: whoever comes after this begins anew.
+            self._running.pop(key, None)
+            return True
+
+    def _deliver(self, key: _Key, deadline: float | None) -> Held | None:
+        session_id, agent = key
+
+        def patient() -> bool:
+            return not self._closed.is_set() and (deadline is None or time.monotonic() < deadline)
+
         while True:
             try:
-                held = deliver(self._world, SessionId(session_id), agent, lambda: not self._closed.is_set())
+                held = deliver(self._world, SessionId(session_id), agent, patient)
             except MasError as error:
                 return Held(error.message)
             except OSError as error:
-                return Held(str(error))
-            if held != BUSY or self._closed.wait(_LOOK_AGAIN):
+                return Held(error.strerror or str(error))
+            if held != BUSY or not patient():
                 return held
+            time.sleep(_LOOK_AGAIN)

@@ -24,7 +24,7 @@ from mas.runtime.sweep import wait_for_clients
 from mas.service.states import told
 from mas.service.team import place_of
 from mas.service.world import World
-from mas.store.agentlog import ENTERED, EXIT, MARKED, TYPED, last_run, passed, said_by
+from mas.store.agentlog import ENTERED, EXIT, MARKED, TAKEN, TYPED, last_run, passed
 from mas.store.mailbox import Mailbox, Pending
 
 _LOOK_AGAIN = 0.01
@@ -246,7 +246,6 @@ class _Seen:
         self._kind, _, self._hook = ack.partition(":")
         self._stamp: tuple[int, int, int] | None = None
         self._lines: list[bytes] = []
-        self._entered: int | None = None
         self._ended = False
 
     def typed(self) -> bool:
@@ -257,10 +256,9 @@ class _Seen:
     def acknowledged(self) -> bool:
         """Whether the program has said, since Enter, what the provider takes for its word."""
         self._look()
-        after = self._lines[self._entered + 1 :] if self._entered is not None else []
         if self._kind == "hook":
-            return any(self._is_its_hook(line) for line in after)
-        return any(said_by("osc7501") in line for line in after)
+            return any(self._is_its_hook(line) for line in self._lines)
+        return any(self._is_of_it(line, TAKEN) for line in self._lines)
 
     def ended(self) -> bool:
         """Whether the program it was typed to is no more."""
@@ -277,9 +275,8 @@ class _Seen:
             return
         self._stamp = stamp
         self._lines = last_run(self._path)
-        entered = [place for place, line in enumerate(self._lines) if self._is_of_it(line, ENTERED)]
-        self._entered = entered[0] if entered else None
-        earlier = self._entered is None and passed(self._path, ENTERED, self._message_id)
+        entered = any(self._is_of_it(line, ENTERED) for line in self._lines)
+        earlier = not entered and passed(self._path, ENTERED, self._message_id)
         self._ended = earlier or any(EXIT in line for line in self._lines)
 
     def _is_of_it(self, line: bytes, word: bytes) -> bool:

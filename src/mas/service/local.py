@@ -59,7 +59,7 @@ class LocalMas:
         if self._made_courier is None:
             from mas.service.courier import Courier
 
-            self._made_courier = Courier(self._world)
+            self._made_courier = Courier(self._world, here=True)
         return self._made_courier
 
     @contextmanager

@@ -58,7 +58,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     if refused and len(refused) == len(message.deliveries):
         raise next(iter(refused.values()))
     queued = [delivery.agent for delivery in message.deliveries if delivery.agent not in refused]
-    courier.bring(session_id, queued)
+    courier.bring(session_id, queued, wait)
     world.registry.touch(session_id)
     return _watched(world, courier, session_id, message, wait)
 
@@ -116,7 +116,18 @@ def _watched(world: World, courier: Courier, session_id: SessionId, message: Mes
             for agent in gone:
                 tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
             raise _not_running(", ".join(gone), session_id)
-    return sent(session_id, with_reasons(world, session_id, message))
+    return sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
+
+
+def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
+    """The message with what kept it from being typed, where no agent did."""
+    deliveries = tuple(
+        one._replace(reason=held.reason)
+        if one.state is DeliveryState.QUEUED and not one.reason and (held := courier.held(session_id, one.agent))
+        else one
+        for one in message.deliveries
+    )
+    return message._replace(deliveries=deliveries)
 
 
 def _gone(courier: Courier, session_id: SessionId, message: Message) -> dict[str, Held]:

@@ -20,14 +20,15 @@ LARGEST = 4 << 20
 LONGEST_TEXT = 2048
 START = b'"event":"start"'
 EXIT = b'"event":"exit"'
-# What passed to the agent: the first line of a message, the Enter behind it, a mark of whoever wants to know how far
-# the launcher has read.
+# What passed to the agent: the first line of a message, the Enter behind it, and that the agent then began to work;
+# a mark of whoever wants to know how far the launcher has read.
 TYPED = b'"event":"typed"'
 ENTERED = b'"event":"entered"'
+TAKEN = b'"event":"taken"'
 MARKED = b'"event":"mark"'
 # A hook that tells which message the agent has taken.
 _PROMPT = b'"prompt":"'
-_PASSED = (TYPED, ENTERED, MARKED, _PROMPT)
+_PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
 _SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
