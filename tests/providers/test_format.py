@@ -29,6 +29,8 @@ seed      = { "{state_dir}/s" = "template" }
 sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
 start_timeout = 30
 title_map = { working = "^x" }
+screen_map = { idle = "^y$", blocked = "z" }
+quiet = 2
 hook_map  = { Took = "working" }
 startup_dialogs = [
     { match = "trust", report = "blocked:trust", hint = "see {workspace}" },
@@ -71,6 +73,8 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
     assert mine.status.start_timeout == 30
     assert mine.status.title_map == (("working", "^x"),)
+    assert mine.status.screen_map == (("idle", "^y$"), ("blocked", "z"))
+    assert mine.status.quiet == 2
     assert mine.status.hook_map == (("Took", "working"),)
     assert mine.status.startup_dialogs == (
         Dialog("trust", "blocked", "trust", "see {workspace}"),
@@ -82,6 +86,21 @@ def test_little_is_enough(place: str) -> None:
     mine = read_provider(written(place, LEAST), "mine")
     assert (mine.launch.argv, mine.status.sources, mine.needs_place) == (("sh",), (), False)
     assert (mine.input.submit_delay, mine.input.ack, mine.approve.method) == (0.2, "none", "none")
+
+
+@pytest.mark.parametrize(
+    ("status", "sources"),
+    [
+        ("sources = ['osc7501']", ("osc7501",)),
+        ("sources = ['screen', 'osc7501']", ("osc7501", "screen")),
+        ("sources = ['title']\nscreen_map = { idle = 'x' }", ("title", "screen")),
+        ("startup_dialogs = [{ match = 'x', report = 'error' }]", ("screen",)),
+    ],
+)
+def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known_of_it(
+    place: str, status: str, sources: tuple[str, ...]
+) -> None:
+    assert read_provider(written(place, f"{LEAST}[status]\n{status}\n"), "mine").status.sources == sources
 
 
 @pytest.mark.parametrize(
@@ -159,6 +178,17 @@ def test_little_is_enough(place: str) -> None:
         (f'{LEAST}[status]\ntitle_map = {{ idle = "a\\nb" }}', "status.title_map.idle must be one line"),
         (f"{LEAST}[status]\nhook_map = {{ 'a=b' = 'idle' }}", "status.hook_map: 'a=b' is not the name of a hook"),
         (f"{LEAST}[status]\nhook_map = {{ Stop = 'happy' }}", "status.hook_map.Stop: 'happy' is not a state"),
+        (
+            f"{LEAST}[status]\nscreen_map = {{ error = 'x' }}",
+            "status.screen_map: 'error' is not a state (states: idle, working, blocked)",
+        ),
+        (f"{LEAST}[status]\nscreen_map = {{ idle = '(' }}", "status.screen_map.idle is not a regular expression: "),
+        (f"{LEAST}[status]\nscreen_map = 1", "status.screen_map must be a table"),
+        (f"{LEAST}[status]\nquiet = 'long'", "status.quiet must be from 0 to 600 seconds"),
+        (
+            f'{LEAST}[[status.startup_dialogs]]\nmatch = "x"\nreport = "error"\nhint = "a\\nb"',
+            "status.startup_dialogs[0].hint must be one line",
+        ),
         (f"{LEAST}[status]\nstartup_dialogs = 7", "status.startup_dialogs must be a list of tables"),
         (
             f"{LEAST}[[status.startup_dialogs]]\nmatch = '['\nreport = 'error'",

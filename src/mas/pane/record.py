@@ -110,6 +110,11 @@ class Record:
             words = ": ".join(word for word in (kind, text) if word)
             self._tell(at, {"state": state, "stateText": words, "stateSource": source, "kind": kind})
 
+    def tell_silence(self, state: str, kind: str, text: str) -> None:
+        """Tell the workspace that the agent is again as it was before any source spoke: as said, or just launched."""
+        state, text = (state, text) if state else ("starting", _LAUNCHED)
+        self._tell(stamp(), {"state": state, "stateText": text, "stateSource": "launcher", "kind": kind})
+
     def has_hooks(self) -> bool:
         """Whether a hook of the agent has told a state since it started."""
         self._has_hooks = self._has_hooks or has_spoken(self._events, "hooks")

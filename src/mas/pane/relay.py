@@ -14,6 +14,11 @@ from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
 from mas.pane.typed import Typed
 
+# Whatever is for nothing but its name costs nothing at the start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.pane.screen import Screen
+
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _BLOCK = 1 << 16
 # How much may wait for a reader before its writer is left waiting too.
@@ -42,13 +47,22 @@ class Relay:
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
         self.foreground = Foreground(master, child) if options.get("foreground") else None
         self.typed = Typed(lambda what, name: record.event(what, id=name))
-        self.states = States(record, sources_of(options), now)
+        self.states = States(record, sources_of(options), now, float(options.get("start_timeout") or 0))
+        self.screen = self._screen(options, now)
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
             os.set_blocking(fd, False)
         if self.foreground:
             self.foreground.stir(now)
+
+    def _screen(self, options: dict[str, str], now: float) -> Screen | None:
+        """The screen, for programs of which something could be seen there."""
+        if not options.get("dialogs") and not options.get("screen_map"):
+            return None
+        from mas.pane.screen import screen_of
+
+        return screen_of(options, self._see, now)
 
     def run(self) -> int:
         saved = raw_mode()
@@ -73,6 +87,8 @@ class Relay:
             self._read_master()
         if 0 in ready:
             self._read_pane()
+        if self.screen and self.screen.fd in ready:
+            self.screen.read()
         if self.master_open and self.to_agent:
             _write_some(self.master, self.to_agent)
         if self.to_pane:
@@ -84,6 +100,8 @@ class Relay:
         due = [at for at in (self.kill_at, self.record.due, self.states.due) if at is not None]
         if self.foreground and self.foreground.due is not None:
             due.append(self.foreground.due)
+        if self.screen and self.screen.due is not None:
+            due.append(self.screen.due)
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _do_what_is_due(self, now: float) -> None:
@@ -95,6 +113,8 @@ class Relay:
             state = self.foreground.look(now)
             if state:
                 self.states.say("foreground", state, "", "", now)
+        if self.screen and self.screen.due is not None and now >= self.screen.due:
+            self._look_at_screen(self.screen, now)
         if self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
             self.kill_at = None
@@ -110,6 +130,8 @@ class Relay:
             poll.register(0, select.POLLIN)
         if self.pane_open and self.to_pane:
             poll.register(1, select.POLLOUT)
+        if self.screen and self.screen.fd >= 0:
+            poll.register(self.screen.fd, select.POLLIN)
         return poll
 
     def _handle_signals(self, numbers: bytes) -> None:
@@ -133,6 +155,8 @@ class Relay:
                     return
                 if pid == self.child:
                     self.status = status
+                elif self.screen:
+                    self.screen.ended(pid, status, time.monotonic())
         except ChildProcessError:
             return
 
@@ -178,6 +202,18 @@ class Relay:
             if self.states.last("title") != (state, kind):
                 self.states.say("title", state, kind, text, time.monotonic())
 
+    def _look_at_screen(self, screen: Screen, now: float) -> None:
+        if self.states.know_better("screen"):
+            screen.close()
+            self.screen = None
+        else:
+            screen.look(now)
+
+    def _see(self, state: str, kind: str, text: str) -> None:
+        """What the screen means counts as long as nobody knows better."""
+        if not self.states.know_better("screen"):
+            self.states.say("screen", state, kind, text, time.monotonic())
+
     def _show(self, shown: bytes) -> None:
         if shown:
             self.record.output(shown)
@@ -203,6 +239,8 @@ class Relay:
             _write_some(1, self.to_pane)
         except OSError:
             self._lose_pane()
+        if self.screen:
+            self.screen.stir(time.monotonic())
 
     def _lose_pane(self) -> None:
         """tmux is gone; the hang-up signal that tells so may still be on its way."""
@@ -211,6 +249,9 @@ class Relay:
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""
+        if self.screen:
+            self.screen.close()
+            self.screen = None
         until = time.monotonic() + 1
         while self.master_open and time.monotonic() < until and select.select([self.master], [], [], 0)[0]:
             self._read_master()

@@ -17,6 +17,8 @@ PLACEHOLDERS = {
 }  # fmt: skip
 _OF_ITS_PLACE = {"role", "role_file", "state_dir", "agent_uuid"}
 SOURCES = ("osc7501", "hooks", "title", "foreground", "screen")
+_SCREEN = "screen"
+_SEEN = ("idle", "working", "blocked")
 _STATES = ("starting", "idle", "working", "blocked", "error", "exited")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -91,13 +93,20 @@ class Dialog(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Where the program's state is read; the first source that has spoken wins."""
+    """Where the program's state is read; the first source that has spoken wins.
+
+    The screen is always the last of them, and one of them wherever there are `startup_dialogs` or a `screen_map`: what
+    the last lines look like once nothing has changed for `quiet` seconds. After `start_timeout` seconds in which no
+    source has spoken the state is unknown; 0 waits for ever.
+    """
 
     sources: tuple[str, ...] = ()
     start_timeout: float = 60.0
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     startup_dialogs: tuple[Dialog, ...] = ()
+    screen_map: tuple[tuple[str, str], ...] = ()
+    quiet: float = 1.0
 
 
 class Provider(NamedTuple):
@@ -412,20 +421,29 @@ def _status(table: _Table) -> Status:
         if not _EVENT.fullmatch(event):
             raise ValueError(f"status.hook_map: {shown(event)} is not the name of a hook")
         _state(state, f"{table.place('hook_map')}.{event}")
+    screens = table.pairs("screen_map")
+    for state, pattern in screens:
+        _state(state, table.place("screen_map"), _SEEN)
+        _pattern(pattern, f"{table.place('screen_map')}.{state}")
+    dialogs = tuple(map(_dialog, table.tables("startup_dialogs")))
+    if _SCREEN in sources or screens or dialogs:
+        sources = (*(source for source in sources if source != _SCREEN), _SCREEN)
     read = Status(
         sources=sources,
         start_timeout=table.seconds("start_timeout", Status().start_timeout),
         title_map=titles,
         hook_map=hooks,
-        startup_dialogs=tuple(map(_dialog, table.tables("startup_dialogs"))),
+        startup_dialogs=dialogs,
+        screen_map=screens,
+        quiet=table.seconds("quiet", Status().quiet),
     )
     table.end()
     return read
 
 
-def _state(text: str, place: str) -> str:
-    if text not in _STATES:
-        raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(_STATES)})")
+def _state(text: str, place: str, states: tuple[str, ...] = _STATES) -> str:
+    if text not in states:
+        raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(states)})")
     return text
 
 
@@ -444,6 +462,8 @@ def _dialog(table: _Table) -> Dialog:
     if state not in ("blocked", "error") or not _KIND.fullmatch(kind or "x"):
         raise ValueError(f"{table.place('report')} must be blocked:KIND or error")
     hint = _filled_later(table.text("hint", ""), table.place("hint"))
+    if "\n" in hint:
+        raise ValueError(f"{table.place('hint')} must be one line")
     read = Dialog(_pattern(table.text("match"), table.place("match")), state, kind, hint)
     table.end()
     return read

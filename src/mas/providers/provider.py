@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
 from mas.model.run import GENERIC
-from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Input, Provider, Words, read_provider
+from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Dialog, Input, Provider, Words, read_provider
 
 if TYPE_CHECKING:
     from mas.model.reports import ProviderView
@@ -57,11 +57,24 @@ class Program(NamedTuple):
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     foreground: bool = False
+    start_timeout: float = 0.0
+    dialogs: tuple[Dialog, ...] = ()
+    screen_map: tuple[tuple[str, str], ...] = ()
+    quiet: float = 0.0
 
     def options(self) -> dict[str, str]:
-        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines."""
+        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines.
+
+        A line of a dialog ends with a tab and its hint.
+        """
         options = {
             "sources": ",".join(self.sources),
+            "start_timeout": f"{self.start_timeout:g}" if self.sources and self.start_timeout else "",
+            "dialogs": "\n".join(
+                f"{dialog.state}:{dialog.kind}={dialog.match}\t{dialog.hint}" for dialog in self.dialogs
+            ),
+            "screen_map": "\n".join(f"{state}={pattern}" for state, pattern in self.screen_map),
+            "quiet": f"{self.quiet:g}" if self.screen_map else "",
             "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
             "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
             "foreground": "1" if self.foreground else "",
@@ -138,6 +151,14 @@ class Providers:
             title_map=status.title_map,
             hook_map=status.hook_map,
             foreground="foreground" in status.sources,
+            start_timeout=status.start_timeout,
+            dialogs=tuple(
+                # One line and no tab, whatever a path may hold.
+                dialog._replace(hint=" ".join(_filled(dialog.hint, values).split()))
+                for dialog in status.startup_dialogs
+            ),
+            screen_map=status.screen_map,
+            quiet=status.quiet,
         )
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:

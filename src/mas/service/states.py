@@ -44,7 +44,7 @@ def seen(
         # What is written there tells of an earlier run: this one's launcher has yet to begin.
         return AgentState(State.STARTING, "", LAUNCHED, "tmux")
     state = fold(run, _sources(run) if sources is None else sources)
-    if state.state is State.UNKNOWN:
+    if state.source == "none":
         return AgentState(State.UNKNOWN, "", NO_REPORTS, "tmux", state.at)
     return state
 

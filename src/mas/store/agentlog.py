@@ -30,7 +30,7 @@ MARKED = b'"event":"mark"'
 _PROMPT = b'"prompt":"'
 _PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
-_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen")
+_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen", b"launcher")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _WRITE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 # How often to try for the lock, and the seconds between.
