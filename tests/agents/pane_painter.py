@@ -3,9 +3,11 @@
 Each argument is a screen, its lines apart by `|`. It goes on to the next one, and at last to its end, when a file
 `next` appears, which it removes. `still=` in front of a screen draws it once, `rest=` does and goes on by itself after
 a second. Reports what `report=` has behind it, and gives its terminal the title behind `title=`.
+Keeps what is typed to it in `typed`.
 """
 
 import os
+import select
 import sys
 import time
 import tty
@@ -39,7 +41,9 @@ def main(*screens: str) -> None:
             if not (still and turn):
                 paint(screen.removeprefix("still=").split("|"), turn)
             turn += 1
-            time.sleep(0.03)
+            if select.select([0], [], [], 0.03)[0]:
+                with open("typed", "ab") as file:
+                    file.write(os.read(0, 1 << 16))
         os.remove("next")
 
 

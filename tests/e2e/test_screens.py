@@ -106,6 +106,18 @@ def test_a_dialog_is_told_and_taken_back_and_then_a_better_source_decides(site: 
     ]  # fmt: skip
 
 
+def test_nothing_is_typed_into_a_dialog(site: Site) -> None:
+    session = provider(site, QUESTION, "title=over", "still=Welcome!")
+    until(lambda: state(site, session)[0] == "blocked", "the question")
+    site.mas("send", "--session", session, "00", "yes", code=None)
+    assert state(site, session)[0] == "blocked"
+    site.tmux("send-keys", "-t", site.json("show", session)["agents"][0]["pane"], "-l", "mine")
+    typed = site.session(session, "unit", "00", "typed")
+    until(lambda: os.path.exists(typed), "what was typed")
+    with open(typed, encoding="utf-8") as file:
+        assert file.read() == "mine"
+
+
 def test_a_dialog_is_seen_though_its_screen_never_comes_to_rest(site: Site) -> None:
     session = provider(site, QUESTION, "now it cannot reach|anybody", "done")
     until(lambda: state(site, session)[0] == "blocked", "the question")

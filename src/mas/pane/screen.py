@@ -152,21 +152,20 @@ class Screen:
         self.due = max(due, self._not_before)
 
     def _ask(self, now: float) -> None:
-        self.fd, answer = os.pipe()
-        os.set_blocking(self.fd, False)
-        null = os.devnull
         try:
-            self._pid = os.posix_spawnp(
-                self._command[0],
-                self._command,
-                os.environ,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, null, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, answer, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, null, os.O_WRONLY, 0),
-                ],
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-            )
+            self.fd, answer = os.pipe()
+        except OSError:
+            self._back_off(now)
+            return
+        os.set_blocking(self.fd, False)
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, answer, 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        usual = [signal.SIGPIPE, signal.SIGXFSZ]
+        try:
+            self._pid = os.posix_spawnp("tmux", self._command, os.environ, file_actions=actions, setsigdef=usual)
             self.due = now + self._patience
         except OSError:
             # No tmux to be found, or no room for a process.
