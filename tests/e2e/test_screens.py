@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from mas.model.ids import SessionId
+from mas.providers.provider import Providers
 from mas.service import states
 from tests.e2e.standin import pane_pids
 from tests.site import AGENTS, Site, until
@@ -249,3 +250,33 @@ def test_a_screen_at_rest_is_never_idle_once_a_better_source_has_spoken(site: Si
         # The report came before what was drawn, so not even that it changed counts.
         assert said(site, session, "screen") == ["idle"]
         site.mas("stop", session)
+
+
+def test_messages_reach_an_agent_that_is_known_by_its_screen_alone_one_by_one(site: Site) -> None:
+    """With the rules for aider, whose prompt this is."""
+    status = Providers("/nowhere", {}).get("aider").status
+    rules = "\n".join(f"{name} = {json.dumps(pattern)}" for name, pattern in status.screen_map)
+    os.makedirs(site.path("providers"))
+    with open(site.path("providers", "prompter.toml"), "w", encoding="utf-8") as file:
+        argv = json.dumps([sys.executable, os.path.join(AGENTS, "pane_prompter.py")])
+        file.write(f'provider = {{ id = "prompter" }}\n[launch]\nargv = {argv}\n[status]\nquiet = 0.5\n')
+        file.write(f"sources = ['screen']\n[status.screen_map]\n{rules}\n")
+    session = site.start("--team", "solo", "--provider", "prompter")
+    expect(site, session, "idle", "", "screen")
+    for text in ("one\nmore", "two", "three"):
+        site.mas("send", "--session", session, "--wait", "50", "00", text)
+    took = site.session(session, "unit", "00", "took")
+    until(lambda: len(lines(took)) == 3, "the messages")
+    assert [line.partition("]")[2] for line in lines(took)] == [
+        r"\none\nmore\x1b[201~\r'", r"\ntwo\x1b[201~\r'", r"\nthree\x1b[201~\r'",
+    ]  # fmt: skip
+    expect(site, session, "idle", "", "screen")
+    assert not os.path.exists(site.session(session, "unit", "00", "early"))
+
+
+def lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []

@@ -133,6 +133,46 @@ def test_a_state_is_read_from_a_screen_at_rest_alone(place: str) -> None:
     assert seen.said[3:] == [("idle", "", "")]
 
 
+def test_an_idle_program_is_idle_while_something_is_typed_to_it_and_works_from_enter_on(place: str) -> None:
+    seen = Looker(place, screen_map=MAP, quiet="1")
+    seen.show("ready")
+    seen.run(5)
+    assert seen.said == [("idle", "", "")]
+    # Text that was pasted, and its echo.
+    seen.screen.hear(b"[MAS from=user to=00]\nhello", seen.now)
+    seen.run(0.2, output=True)
+    seen.show("ready hello")
+    seen.run(60)
+    assert len(seen.said) == 1
+    # Not an echo any more.
+    seen.screen.stir(seen.now)
+    assert seen.said[1:] == [("working", "", "")]
+    seen.run(60)
+    assert len(seen.said) == 2
+    seen.show("ready")
+    seen.screen.stir(seen.now)
+    seen.run(5)
+    assert seen.said[2:] == [("idle", "", "")]
+    seen.screen.hear(b"hello", seen.now)
+    seen.screen.stir(seen.now)
+    seen.screen.hear(b"\r", seen.now)
+    # At once, before anything is printed: nobody must take it for idle.
+    assert seen.said[3:] == [("working", "", "")]
+    seen.show("hello!")
+    seen.run(30)
+    assert len(seen.said) == 4
+    seen.screen.hear(b"\r", seen.now)
+    seen.show("ready")
+    seen.run(5)
+    assert seen.said[4:] == [("idle", "", "")]
+    seen.show("sure? y/n")
+    seen.screen.stir(seen.now)
+    seen.run(5)
+    seen.screen.hear(b"y", seen.now)
+    seen.screen.stir(seen.now)
+    assert [state for state, _, _ in seen.said[5:]] == ["working", "blocked", "working"]
+
+
 def test_a_program_is_starting_until_its_screen_is_known(place: str) -> None:
     seen = Looker(place, screen_map=MAP, quiet="1", dialogs=DIALOGS)
     for text in ("loading", "who are you?", "loading"):

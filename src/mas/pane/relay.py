@@ -229,6 +229,8 @@ class Relay:
             data = b""
         if data:
             self.to_agent += self.typed.feed(data)
+            if self.screen:
+                self.screen.hear(data, time.monotonic())
             if self.foreground:
                 self.foreground.stir(time.monotonic())
         else:

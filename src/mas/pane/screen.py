@@ -39,9 +39,14 @@ _LONGEST_PATIENCE = 60.0
 _BLOCK = 1 << 16
 _LARGEST = 1 << 20
 _LAST_LINES = 24
+# What is printed so soon after something was typed is its echo.
+_ECHO = 1.0
+_ENTER = b"\r"
 _LONGEST_TEXT = 200
 # What frames a line and marks a choice.
 _FRAME = " \t│┃║|╭╮╰╯─━❯›>•●*"
+
+_IDLE = ("idle", "")
 
 
 class Screen:
@@ -49,7 +54,8 @@ class Screen:
 
     `dialogs` has lines `state:kind=regex`, a tab and a hint, matched while the program starts; once a dialog is gone,
     `starting` takes it back. `screen_map` has lines `state=regex`, matched against the last lines of a screen that has
-    not changed for `quiet` seconds; from the first match on, a screen that changes or matches nothing means `working`.
+    not changed for `quiet` seconds; from the first match on, Enter, a screen that changes and one that matches nothing
+    mean `working`. An idle program to which something is typed is idle until Enter.
     """
 
     def __init__(self, where: tuple[str, str], options: dict[str, str], say: Say, now: float) -> None:
@@ -64,6 +70,8 @@ class Screen:
         self._say = say
         self._dialog: tuple[str, str, str] | None = None
         self._state: tuple[str, str] | None = None
+        self._typed = now - _ECHO
+        self._drafted = False
         self._pid = 0
         self._answer = bytearray()
         self._changed = now
@@ -80,10 +88,21 @@ class Screen:
         """tmux was given something to draw."""
         self._changed = now
         self._fresh = True
-        if self._state:
+        if self._state == _IDLE and now - self._typed < _ECHO:
+            self._drafted = True
+        elif self._state:
             self._tell("working", "")
         if not self._pid:
             self._plan()
+
+    def hear(self, data: bytes, now: float) -> None:
+        """Something is typed to the program."""
+        if _ENTER not in data:
+            self._typed = now
+        elif self._state:
+            # A program may take it without a sign: look what came of it.
+            self._typed = now - _ECHO
+            self.stir(now)
 
     def look(self, now: float) -> None:
         """Ask tmux for the screen, or give up waiting for it."""
@@ -198,7 +217,7 @@ class Screen:
             state, text = state_on(lines, self._rules[1])
             if state or self._state:
                 self._dialog = None
-                self._tell(state or "working", text)
+                self._tell(state or ("idle" if self._drafted else "working"), text)
                 return
         if self._dialog:
             self._news(None)
@@ -211,6 +230,7 @@ class Screen:
         self._pause = _SOON
 
     def _tell(self, state: str, text: str) -> None:
+        self._drafted = self._drafted and state == "idle"
         if (state, text) != self._state:
             self._state = (state, text)
             self._say(state, "question" if state == "blocked" else "", text)
