@@ -277,12 +277,43 @@ def test_messages_go_with_the_session_into_the_archive_and_the_trash_and_back(si
     assert len(inbox(site, session)) == 2
 
 
-def test_a_clone_is_a_new_session_with_no_messages(site: Site) -> None:
+def test_a_clone_has_what_was_sent_and_nothing_comes_to_it_twice(site: Site) -> None:
     session = start_receivers(site)
     site.mas("send", "--session", session, "00", "hello")
-    copy = site.json("clone", session)["sessionId"]
-    assert inbox(site, copy) == []
-    assert len(inbox(site, session)) == 1
+    kill_while_typing(site, session, "00", "on its way")
+    copy = site.json("clone", session, "--start")["sessionId"]
+    wait_ready(site, copy, "00")
+    first, second = inbox(site, copy)
+    assert (first["message"], states(first)) == ("hello", {"00": ("acknowledged", None)})
+    assert states(second) == {"00": ("undelivered", "it was on its way when the session was cloned")}
+    site.mas("send", "--session", copy, "00", "new")
+    site.mas("send", "--session", session, "00", "after")
+    assert [one["message"] for one in inbox(site, session)] == ["hello", "on its way", "after"]
+    assert [received(site, session, "00", number) for number in (1, 2, 3)] == [b"hello", b"on its way", b"after"]
+    assert len(read(site.session(copy, "unit", "00", "headers")).splitlines()) == 2, "one came along with the files"
+
+
+def test_a_prompt_is_the_first_message_an_agent_gets(site: Site) -> None:
+    receiver(site)
+    ids = {"metaManager": {"provider": "receiver", "prompt": "Lead\nwell"}}
+    units = [{"name": "ops", "manager": {"command": "sleep 1000", "prompt": "Manage"}, "workers": []}]
+    done = site.json("start", "--config", "-", input=json.dumps({"agents": ids | {"units": units}}))
+    session = done["sessionId"]
+    assert done["warnings"] == [
+        "Agent 10 did not get its prompt: it does not tell when it is ready for a message (mas send --force)"
+    ]
+    site.mas("wait", "--session", session, "00")
+    assert received(site, session, "00", 1) == b"Lead\nwell"
+    prompt, other = inbox(site, session)
+    assert (prompt["from"], prompt["target"], states(prompt)) == (None, "00", {"00": ("acknowledged", None)})
+    assert states(other)["10"][0] == "undelivered"
+    site.mas("stop", session)
+    site.mas("restore", session)
+    wait_ready(site, session, "00")
+    site.mas("send", "--session", session, "00", "after")
+    assert len(read(site.session(session, "unit", "00", "headers")).splitlines()) == 2, "it gets its prompt once"
+    bad = json.dumps({"agents": {"metaManager": {"provider": "receiver", "prompt": "a\u001bb"}}})
+    assert "control character" in site.mas("start", "--config", "-", input=bad, code=2).stderr
 
 
 def test_damaged_messages_are_kept_and_told_of(site: Site) -> None:

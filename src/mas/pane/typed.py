@@ -23,7 +23,7 @@ _SURELY_A_MARK = 3
 
 
 class Typed:
-    """Looks at all that is typed to one agent; `note` gets what happened (`typed`, `entered`, `taken`, `mark`) and its id."""
+    """Looks at what is typed to one agent; `note` gets what happened (typed, entered, taken, mark) and its id."""
 
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note

@@ -39,13 +39,8 @@ def _program(world: World, session_id: SessionId, agent: Agent, resume: bool) ->
     uuid = place.uuid()
     role = _unit_role(world, session_id, agent.id)
     own_role = os.path.join(home.unit_dir, _ROLE) if role else ""
-    if agent.prompt:
-        role, own_role = f"{role}\n\n{agent.prompt}".strip("\n"), os.path.join(place.path, _ROLE)
     home = home._replace(state_dir=place.path, agent_uuid=uuid or world.new_id(), role_file=own_role, role=role)
-    program = providers.program(agent, home, resume and bool(uuid))
-    if agent.prompt:
-        program = program._replace(files=(*program.files, (own_role, role)))
-    return program
+    return providers.program(agent, home, resume and bool(uuid))
 
 
 def furnish(world: World, session_id: SessionId, programs: dict[str, Program]) -> None:

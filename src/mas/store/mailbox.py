@@ -136,6 +136,15 @@ class Mailbox:
             )
         return stepped
 
+    def give_up(self, at: str, reason: str) -> None:
+        """Call all that is not yet all the way undelivered."""
+        with self._writing():
+            self._sql.execute(
+                "UPDATE deliveries SET state = 'undelivered', at = ?, reason = ?, awaited = 0, typing_since = NULL"
+                f" WHERE {_UNDER_WAY}",
+                (at, reason),
+            )
+
     def get(self, message_id: str) -> Message:
         """One message, or `Conflict` if there is none of that id."""
         found = self._find(message_id)

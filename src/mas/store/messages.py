@@ -78,6 +78,18 @@ class Messages:
             self._renew(session_id)
             raise Corrupt(path, damage.why, "mas inbox --all; what was damaged is kept beside it") from None
 
+    def copy(self, source: str, target: str, reason: str) -> None:
+        """Give a session what was sent in another. What is not all the way is undelivered there, for `reason`."""
+        if not self.exists(source):
+            return
+        with (
+            self._connected(source) as (messages, _),
+            self._connected(target) as (copy, _),
+            _our_errors(self.path(target)),
+        ):
+            messages.backup(copy)
+            Mailbox(copy).give_up(self._now(), reason)
+
     @contextmanager
     def shut(self, session_id: str) -> Iterator[None]:
         """Keep everybody from the session's messages, all of which are now in the one file."""
