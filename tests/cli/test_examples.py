@@ -10,8 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from mas.cli.main import COMMANDS, load
+from mas.model.ids import SessionId
+from mas.service.local import LocalMas
 from tests.shell.front import mas_program
-from tests.site import Site
+from tests.site import Site, until
 from tests.terminal import Terminal
 
 NAMED = ("550e8400", "9b1deb4d")
@@ -38,6 +40,21 @@ def stopped(site: Site) -> list[str]:
     session = team(site, "solo")
     site.mas("stop", session)
     return [session]
+
+
+def asking(site: Site) -> list[str]:
+    """A session whose agents 00 and 21 wait for an answer."""
+    session = site.start("--team", "dev", "--provider", "demo")
+    mas = site.local()
+    for agent in ("00", "21"):
+        until(lambda agent=agent: state(mas, session, agent) == "idle", agent)  # type: ignore[misc]
+        site.mas("send", agent, "/ask go on")
+        until(lambda agent=agent: state(mas, session, agent) == "blocked", agent)  # type: ignore[misc]
+    return [session]
+
+
+def state(mas: LocalMas, session: str, wanted: str) -> str:
+    return next(agent.state for agent in mas.show(SessionId(session)).agents if agent.id == wanted)
 
 
 def archived(site: Site) -> list[str]:
@@ -84,6 +101,7 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     "prune": stopped,
     "migrate": old_project,
     "url": serving,
+    **dict.fromkeys(("approvals", "approve", "deny"), asking),
     "serve": nothing,
     "serve --stop": serving,
     ELSEWHERE: certified,

@@ -61,7 +61,7 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert (mine.id, mine.description, mine.min_version, mine.version_cmd) == ("mine", "d", "1.2", ("sh", "-v"))
     assert (mine.install, mine.model, mine.needs_command, mine.needs_place) == ("i", "m", False, True)
     assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold")
-    assert mine.approve == ("key", "y", "Escape", 1.0, False)
+    assert mine.approve == ("key", "y", "Escape", 1.0, False, 300.0)
     assert mine.stop == (("C-c", "C-c"), 5.0)
     assert mine.launch.argv == ("sh", ("--model", "{model}"))
     assert mine.launch.resume == ("sh", "{agent_uuid}")

@@ -63,6 +63,24 @@ def test_keys_reach_no_dead_pane_no_missing_one_and_no_other_teams(ground: Groun
     assert ground.site.tmux("list-buffers", socket=place.socket) == ""
 
 
+def test_a_key_is_pressed_by_its_name_and_only_in_the_process_that_was_seen(ground: Ground) -> None:
+    file = os.path.join(ground.site.directory, "typed")
+    place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file)
+    until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
+    (state,) = ground.runtime.panes(place)
+    ground.site.tmux("copy-mode", "-t", pane, socket=place.socket)
+    for wrong in (state._replace(pid=1), state._replace(pane="%999")):
+        with pytest.raises(AgentExited):
+            ground.runtime.press(place, wrong, "x")
+    with pytest.raises(AgentExited):
+        ground.runtime.press(Place(place.socket, "mas-ffffffff"), state, "x")
+    for key in ("Enter", "Escape", "y", "C-c"):
+        ground.runtime.press(place, state, key)
+    until(lambda: os.path.getsize(file) >= 4, "all of them")
+    with open(file, "rb") as typed:
+        assert typed.read() == b"\r\x1by\x03"
+
+
 def size_of(place: Place, pane: str) -> tuple[int, int]:
     return next((one.width, one.height) for one in seen(place) if one.pane == pane)
 

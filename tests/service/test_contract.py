@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mas.client import RemoteMas
+from mas.model.approvals import ApprovalList
 from mas.model.errors import (
     AgentExited,
     Archived,
@@ -39,6 +40,7 @@ SOLO = Run(team=team_named("solo"), command="cat")
 PAIR = Run(team=team_named("pair"), command="cat")
 # Longer than any message takes to an agent that is there.
 WAIT = 30.0
+DEMO = Run(team=team_named("solo"), provider="demo")
 ONCE = "m-0123456789abcdef"
 
 
@@ -174,6 +176,8 @@ def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
         "send": lambda: mas.send(UNKNOWN, "00", "hello"),
         "messages": lambda: mas.messages(UNKNOWN),
         "output": lambda: mas.output(UNKNOWN, "00", 10),
+        "approvals": lambda: mas.approvals(UNKNOWN),
+        "answer": lambda: mas.answer(UNKNOWN, "00", True),
     }
     for verb, ask in verbs.items():
         with pytest.raises(NoSession) as caught:
@@ -216,6 +220,7 @@ def test_an_agent_that_is_not_there_is_not_found(mas: Mas) -> None:
         lambda: mas.messages(session, "99"),
         lambda: mas.send(session, "99", "hello"),
         lambda: mas.send(session, "nobody", "hello"),
+        lambda: mas.answer(session, "99", True),
     )
     for ask in verbs:
         with pytest.raises(NoAgent):
@@ -231,6 +236,31 @@ def test_an_agent_that_has_ended_gets_no_message(mas: Mas) -> None:
     assert [delivery.state for delivery in mas.messages(session).messages[0].deliveries] == ["undelivered"]
     with pytest.raises(Conflict, match="sent before and not delivered"):
         mas.send(session, "00", "hello", message_id=ONCE)
+
+
+def test_an_agent_that_asks_is_listed_and_answered(mas: Mas) -> None:
+    session = started(mas, DEMO)
+    until(lambda: mas.show(session).agents[0].state == "idle", "the agent")
+    assert mas.approvals() == mas.approvals(session) == ApprovalList(())
+    with pytest.raises(Conflict, match="it is idle") as refused:
+        mas.answer(session, "00", True)
+    assert (refused.value.code, refused.value.hint) == ("wrong-state", f"mas show {session}")
+    for allow, question in ((True, "go on ✓"), (False, "stop")):
+        mas.send(session, "00", f"/ask {question}")
+        until(lambda: mas.approvals().approvals, "the question")
+        (found,) = mas.approvals(session).approvals
+        assert mas.approvals().approvals == (found,)
+        assert (found.session_id, found.agent, found.kind, found.text) == (session, "00", "permission", question)
+        assert (found.provider, found.can_answer, found.why_not) == ("demo", True, "")
+        answer = mas.answer(session, "00", allow)
+        assert (answer.allowed, answer.kind, answer.text) == (allow, "permission", question)
+        assert answer.state in ("working", "idle")
+        until(lambda: mas.show(session).agents[0].state == "idle", "the agent goes on")
+        assert mas.approvals() == ApprovalList(())
+    mas.stop(session)
+    assert mas.approvals(session) == ApprovalList(())
+    with pytest.raises(Conflict, match="not running"):
+        mas.answer(session, "00", True)
 
 
 def test_a_start_that_cannot_be_leaves_nothing(mas: Mas, site: Site) -> None:
@@ -612,6 +642,7 @@ def test_every_reading_verb_answers_the_same_from_both_sides(both: Both) -> None
         "messages": lambda mas: mas.messages(pair),
         "inbox": lambda mas: mas.messages(pair, "21", box="inbox"),
         "counts": lambda mas: mas.message_counts(),
+        "approvals": lambda mas: mas.approvals(),
         "output": lambda mas: mas.output(pair, "21", 50),
         "logs": lambda mas: mas.logs(pair, "21", 50),
         "events": lambda mas: mas.events("0"),

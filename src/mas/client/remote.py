@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from mas.client.connection import Connection
 from mas.client.unwire import unwire
+from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
@@ -219,6 +220,13 @@ class RemoteMas:
 
     def message_counts(self) -> dict[str, int]:
         return self._get(MessageCounts, "/message-counts").counts
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        return self._get(ApprovalList, "/approvals", sessionId=session_id and parse_session_id(session_id))
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        """As with `LocalMas`; who answers is whoever the token says."""
+        return self._post(AgentAnswer, _session(session_id, "agents", agent, "approve" if allow else "deny"))
 
     def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
         path = _session(session_id, "agents", agent, "output")

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas import __version__
-from mas.http import about, agents, events, files, messages, runs, sessions, signin, terminal, upkeep
+from mas.http import about, agents, approvals, events, files, messages, runs, sessions, signin, terminal, upkeep
 from mas.http.errors import add_handlers
 from mas.http.events import EventFeed
 from mas.http.guard import Guard
@@ -27,7 +27,7 @@ from mas.service.courier import Courier
 from mas.service.mas import Mas
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
-_GROUPS = (runs, sessions, agents, messages, files, events, terminal, upkeep, about, signin)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin)
 
 
 class Parts(NamedTuple):

@@ -48,13 +48,17 @@ class Input(NamedTuple):
 
 
 class Approve(NamedTuple):
-    """How a permission is given: by answering a hook (`hook:EVENT`), by a key, or not by MAS at all (`none`)."""
+    """How a permission is given: by answering a hook (`hook:EVENT`), by a key, or not by MAS at all (`none`).
+
+    A hook waits for an answer for up to `hook_timeout`; after that the program's own dialog is left to people.
+    """
 
     method: str = "none"
     key: str = "Enter"
     deny_key: str = "Escape"
     key_min_wait: float = 1.2
     key_verify: bool = True
+    hook_timeout: float = 300.0
 
 
 class Stop(NamedTuple):
@@ -304,6 +308,7 @@ def _approve(table: _Table) -> Approve:
         deny_key=_key(table.text("deny_key", usual.deny_key), table.place("deny_key")),
         key_min_wait=table.seconds("key_min_wait", usual.key_min_wait),
         key_verify=table.flag("key_verify", usual.key_verify),
+        hook_timeout=table.seconds("hook_timeout", usual.hook_timeout),
     )
     table.end()
     return read

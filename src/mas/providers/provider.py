@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
 from mas.model.run import GENERIC
-from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Dialog, Input, Provider, Words, read_provider
+from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Approve, Dialog, Input, Provider, Words, read_provider
 
 if TYPE_CHECKING:
     from mas.model.reports import ProviderView
@@ -61,12 +61,15 @@ class Program(NamedTuple):
     dialogs: tuple[Dialog, ...] = ()
     screen_map: tuple[tuple[str, str], ...] = ()
     quiet: float = 0.0
+    approve: Approve = Approve()
 
     def options(self) -> dict[str, str]:
         """What the launcher must know to read the program's state: `state=regex` and `event=state` lines.
 
         A line of a dialog ends with a tab and its hint.
+        And for `mas hook`: which event is answered, and how many seconds it waits for that.
         """
+        answered = self.approve.method.removeprefix("hook:") if self.approve.method.startswith("hook:") else ""
         options = {
             "sources": ",".join(self.sources),
             "start_timeout": f"{self.start_timeout:g}" if self.sources and self.start_timeout else "",
@@ -78,6 +81,8 @@ class Program(NamedTuple):
             "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
             "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
             "foreground": "1" if self.foreground else "",
+            "answer_hook": answered,
+            "answer_timeout": str(self.approve.hook_timeout) if answered else "",
         }
         return {key: value for key, value in options.items() if value}
 
@@ -159,6 +164,7 @@ class Providers:
             ),
             screen_map=status.screen_map,
             quiet=status.quiet,
+            approve=provider.approve,
         )
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:

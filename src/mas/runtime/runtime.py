@@ -125,6 +125,10 @@ class Runtime(Protocol):
         """Type raw bytes into a pane, exactly; `AgentExited` if it is dead or not the team's."""
         ...
 
+    def press(self, place: Place, pane: PaneState, key: str) -> None:
+        """Press a key, as tmux calls it; `AgentExited` if the pane is dead, not the team's, or runs another process."""
+        ...
+
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
         """Give a pane that size, as far as those beside it leave room; `BadInput` if no terminal has it."""
         ...

@@ -218,6 +218,12 @@ class TmuxTeams:
         if ended:
             raise _ended(pane)
 
+    def press(self, place: Place, pane: PaneState, key: str) -> None:
+        there = f"#{{&&:{_alive_in(place)},#{{==:#{{pane_pid}},{pane.pid}}}}}"
+        # A person who scrolled back would otherwise get the key.
+        press = f"copy-mode -q -t {pane.pane} ; send-keys -t {pane.pane} {key}"
+        self._type(place, pane.pane, [["if-shell", "-F", "-t", pane.pane, there, press, _say_dead(pane.pane)]])
+
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
         from mas.runtime.resize import FRAME, check_size, resizing
 

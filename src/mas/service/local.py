@@ -20,6 +20,7 @@ from mas.settings import legacy_home
 from mas.store.atomic import disk_errors
 
 if TYPE_CHECKING:
+    from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.message import MessageList
@@ -269,6 +270,18 @@ class LocalMas:
 
         with self._ready() as world:
             return message_counts(world)
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        from mas.service.approvals import approvals
+
+        with self._ready() as world:
+            return approvals(world, session_id)
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        from mas.service.approvals import answer
+
+        with self._ready() as world:
+            return answer(world, session_id, agent, allow, by)
 
     def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
         from mas.service import talk

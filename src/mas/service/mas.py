@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
@@ -179,6 +180,17 @@ class Mas(Protocol):
 
     def message_counts(self) -> dict[str, int]:
         """How many deliveries of the active sessions are in each state."""
+        ...
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        """Every agent of the active sessions, or of one, that waits for an answer; the longest first."""
+        ...
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        """Allow or deny what an agent asks for, once it has taken the answer; `by` is for the log.
+
+        `Conflict` if it asks for nothing, asks something else by now, or only a person at its terminal may answer.
+        """
         ...
 
     def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
