@@ -117,7 +117,7 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("example", examples())
 def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
-    command = next(word for word in re.findall(r"[a-z]+", example) if word in COMMANDS)
+    command = next(word for word in re.findall(r"[a-z-]+", example) if word in COMMANDS)
     before = BEFORE.get(example.removeprefix("mas "), BEFORE.get(command, active))
     # No bash can run what is meant for zsh; there it is enough that something comes.
     typed = example.replace("eval", "test -n") if "zsh" in example else example

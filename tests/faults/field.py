@@ -284,6 +284,7 @@ SCENES: dict[str, Scene] = {
     "stop": Scene("stop", _of_session("active")),
     "restore": Scene("restore", _of_session("stopped")),
     "restore of an active session": Scene("restore", _refused_restore),
+    "restart of an agent": Scene("restart_agent", _of_session("active", "00", True)),
     "clone": Scene("clone", _of_session("stopped", "a copy", False)),
     "archive": Scene("archive", _of_session("stopped")),
     "unarchive": Scene("unarchive", _of_session("archived")),

@@ -178,6 +178,7 @@ def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
         "output": lambda: mas.output(UNKNOWN, "00", 10),
         "approvals": lambda: mas.approvals(UNKNOWN),
         "answer": lambda: mas.answer(UNKNOWN, "00", True),
+        "restart agent": lambda: mas.restart_agent(UNKNOWN, "00"),
     }
     for verb, ask in verbs.items():
         with pytest.raises(NoSession) as caught:
@@ -221,6 +222,7 @@ def test_an_agent_that_is_not_there_is_not_found(mas: Mas) -> None:
         lambda: mas.send(session, "99", "hello"),
         lambda: mas.send(session, "nobody", "hello"),
         lambda: mas.answer(session, "99", True),
+        lambda: mas.restart_agent(session, "99"),
     )
     for ask in verbs:
         with pytest.raises(NoAgent):
@@ -261,6 +263,22 @@ def test_an_agent_that_asks_is_listed_and_answered(mas: Mas) -> None:
     assert mas.approvals(session) == ApprovalList(())
     with pytest.raises(Conflict, match="not running"):
         mas.answer(session, "00", True)
+
+
+def test_an_agent_is_restarted_in_its_pane(mas: Mas) -> None:
+    session = started(mas, SOLO._replace(command="sleep 1000"))
+    until(lambda: mas.show(session).agents[0].state == "unknown", "the agent")
+    pane = mas.show(session).agents[0].pane
+    with pytest.raises(Conflict, match="is running") as refused:
+        mas.restart_agent(session, "00")
+    assert refused.value.hint == f"mas restart-agent --force {session} 00"
+    found = mas.restart_agent(session, "00", force=True)
+    assert (found.session_id, found.agent.id, found.agent.state, found.agent.pane) == (session, "00", "starting", pane)
+    assert found.warnings == ("Began anew: 00 (generic cannot bring a conversation back)",)
+    until(lambda: mas.show(session).agents[0].state == "unknown", "the agent again")
+    mas.stop(session)
+    with pytest.raises(Conflict, match="not running"):
+        mas.restart_agent(session, "00")
 
 
 def test_a_start_that_cannot_be_leaves_nothing(mas: Mas, site: Site) -> None:

@@ -33,6 +33,7 @@ _OF_STATUS = {
     "approvals": "active",
     "approve": "active",
     "deny": "active",
+    "restart-agent": "active",
     "restore": "stopped",
     "archive": "stopped",
     "unarchive": "archived",

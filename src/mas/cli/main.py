@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "approvals": "show what agents wait for somebody to decide",
         "approve": "allow what an agent asks for",
         "deny": "deny what an agent asks for",
+        "restart-agent": "run an agent that ended again",
         "output": "show an agent's screen",
         "logs": "show a session's or an agent's log",
         "env": "print a session's variables for a shell",
@@ -222,7 +223,7 @@ def load(command: str) -> CommandModule:
         near = get_close_matches(command, COMMANDS, 1)
         hint = f"mas {near[0]}" if near else "mas --help"
         raise BadInput(f"No command {command[:40]!r}", hint)
-    return importlib.import_module(f"mas.cli.{command}_")
+    return importlib.import_module(f"mas.cli.{command.replace('-', '_')}_")
 
 
 def top_parser() -> Parser:
@@ -265,6 +266,6 @@ def top_help() -> str:
     ]
     for title, group in GROUPS.items():
         lines += ["", f"{title}:"]
-        lines += [f"  {name:<11} {summary}" for name, summary in group.items()]
+        lines += [f"  {name:<13} {summary}" for name, summary in group.items()]
     lines += ["", "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
     return "\n".join(lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
-from mas.cli.render import Render, when
-from mas.model.views import SessionDetail
+from mas.cli.render import Render, count, when
+from mas.model.views import AgentView, SessionDetail
 
 EXAMPLES = """
 mas show
@@ -26,6 +26,13 @@ def run(args: Arguments, out: Render) -> int:
         out.warn(warning)
     out.result(session, lambda: _text(session, out))
     return 0
+
+
+def _words(agent: AgentView) -> str:
+    if not agent.restarts or "restarted" in agent.state_text:
+        return agent.state_text
+    again = f"restarted {count(agent.restarts, 'time')}"
+    return f"{agent.state_text}, {again}" if agent.state_text else again
 
 
 def _text(session: SessionDetail, out: Render) -> None:
@@ -53,7 +60,7 @@ def _text(session: SessionDetail, out: Render) -> None:
                 agent.provider,
                 agent.state,
                 agent.pane or "-",
-                agent.state_text,
+                _words(agent),
             )
             for agent in session.agents
         ],

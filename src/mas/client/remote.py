@@ -26,6 +26,7 @@ from mas.model.reports import (
     ProviderView,
     PrunePlan,
     Repair,
+    RestartedAgent,
     Sent,
     Stats,
     TeamList,
@@ -106,6 +107,9 @@ class RemoteMas:
 
     def restore(self, session_id: SessionId) -> SessionDetail:
         return self._post(SessionDetail, _session(session_id, "restore"))
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        return self._post(RestartedAgent, _session(session_id, "agents", agent, "restart"), {"force": force})
 
     def clone(
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None

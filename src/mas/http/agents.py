@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 
 from mas.http.product import Product, known
-from mas.http.wire import AgentPath, SessionPath, answer, answers
-from mas.model.reports import AgentList, AgentOutput, LogText, Variables
+from mas.http.wire import AgentPath, RestartBody, SessionPath, answer, answers
+from mas.model.reports import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 
 router = APIRouter(tags=["agents"])
 
@@ -31,6 +31,19 @@ def output(mas: Product, session_id: SessionPath, agent: AgentPath, lines: Lines
     """What an agent's terminal shows; once it is gone, what its log kept."""
     with known(mas, session_id) as session:
         return answer(mas.output(session, agent, lines))
+
+
+@router.post(
+    "/sessions/{sessionId}/agents/{agent}/restart",
+    summary="Restart an agent",
+    **answers(RestartedAgent, 200, 404, 409, 410, 507),
+)
+def restart(
+    mas: Product, session_id: SessionPath, agent: AgentPath, body: Annotated[RestartBody | None, Body()] = None
+) -> Response:
+    """Run an agent that ended again in its pane, going on with its conversation where its provider can."""
+    with known(mas, session_id) as session:
+        return answer(mas.restart_agent(session, agent, (body or RestartBody()).force))
 
 
 @router.get("/sessions/{sessionId}/logs", summary="Read a log", **answers(LogText, 200, 404, 410))

@@ -35,6 +35,8 @@ class AgentBody(Body):
     provider: str | None = None
     model: str | None = None
     command: str | None = None
+    restart: Literal["never", "on-failure", "always"] | None = None
+    restart_limit: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
 class UnitBody(Body):
@@ -65,6 +67,8 @@ class RunBody(Body):
     env: dict[str, str] | None = None
     lazy_units: bool | None = None
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
+    restart: Literal["never", "on-failure", "always"] | None = None
+    restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
 
 
 class CloneBody(Body):
@@ -75,6 +79,12 @@ class CloneBody(Body):
 
 
 TARGET = "^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$"
+
+
+class RestartBody(Body):
+    """How to restart an agent."""
+
+    force: Annotated[bool, Field(description="End it first if it runs")] = False
 
 
 class MessageBody(Body):

@@ -50,6 +50,14 @@ class Asked(NamedTuple):
     output: str | None
 
 
+class RestartedAgent(NamedTuple):
+    """An agent that runs again. Where it could not go on with its conversation, a warning says why."""
+
+    session_id: str
+    agent: AgentView
+    warnings: tuple[str, ...] = ()
+
+
 class Pruned(NamedTuple):
     """One thing a prune removes: `what` is `trash` (can be undone) or `remove` (for good)."""
 
@@ -148,6 +156,8 @@ class TeamAgent(NamedTuple):
     model: str | None = None
     command: str | None = None
     prompt: str | None = None
+    restart: str | None = None
+    restart_limit: int | None = None
 
 
 class TeamUnit(NamedTuple):
@@ -172,6 +182,8 @@ class TeamView(NamedTuple):
     routes: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written to
     origin: str = "shipped"
     problem: str = ""
+    restart: str | None = None
+    restart_limit: int | None = None
 
 
 class ProviderView(NamedTuple):

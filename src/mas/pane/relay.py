@@ -30,9 +30,14 @@ _ANSWERS = 16
 
 
 class Relay:
-    """Runs until the agent has ended. `options` say by which sources its state is known."""
+    """Runs until the agent has ended. `options` say by which sources its state is known.
 
-    def __init__(self, child: int, master: int, record: Record, options: dict[str, str]) -> None:
+    `pipe` is that of an agent that ran here before, by which signals are heard without a gap.
+    """
+
+    def __init__(
+        self, child: int, master: int, record: Record, options: dict[str, str], pipe: tuple[int, int] | None = None
+    ) -> None:
         self.child = child
         self.master = master
         self.record = record
@@ -42,6 +47,7 @@ class Relay:
         self.pane_open = True
         self.master_open = True
         self.kill_at: float | None = None
+        self.is_told_to_end = False
         now = time.monotonic()
         self.reports = ReportFilter()
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
@@ -50,7 +56,7 @@ class Relay:
         self.states = States(record, sources_of(options), now, float(options.get("start_timeout") or 0))
         self.screen = self._screen(options, now)
         self.answers = (0, _ANSWERS)
-        self.wake, self.waker = os.pipe()
+        self.wake, self.waker = pipe or os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
             os.set_blocking(fd, False)
         if self.foreground:
@@ -77,6 +83,18 @@ class Relay:
         if saved is not None:
             restore_mode(saved)
         return self.status
+
+    def may_go_on(self, pause: float) -> bool:
+        """Whether an agent may run here after a pause: not if tmux is gone, or somebody wants it to end."""
+        deadline = time.monotonic() + pause
+        while self.pane_open and not self.is_told_to_end:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            if select.select([self.wake], [], [], left)[0]:
+                numbers = os.read(self.wake, 256)
+                self.is_told_to_end = any(number in _STOP_SIGNALS for number in numbers)
+        return False
 
     def _step(self) -> None:
         """Wait until something can be moved, and move it."""
@@ -138,6 +156,7 @@ class Relay:
         if signal.SIGWINCH in numbers:
             copy_size(self.master)
             self.record.resize(*size_of(self.master))
+        self.is_told_to_end = self.is_told_to_end or any(number in _STOP_SIGNALS for number in numbers)
         if any(number in _STOP_SIGNALS for number in numbers) and self.kill_at is None:
             _signal_group(self.child, signal.SIGHUP)
             _signal_group(self.child, signal.SIGTERM)

@@ -53,6 +53,8 @@ class Program(NamedTuple):
     uuid: str = ""
     can_resume: bool = False
     resumes: bool = False
+    resume: tuple[str, ...] = ()
+    resume_if: str = ""
     sources: tuple[str, ...] = ()
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
@@ -134,13 +136,15 @@ class Providers:
         directory, provider = self._found(name)
         launch, status = provider.launch, provider.status
         values = self._values(provider, agent, home)
-        resumes = resume and bool(launch.resume) and _has_conversation(launch.resume_if, values)
+        resume_if = _where_it_is(launch.resume_if, values)
+        resumes = resume and bool(launch.resume) and _has_conversation(resume_if)
+        going_on = self._installed(_arguments(launch.resume, values), provider.install) if launch.resume else ()
         if agent.command is not None:
             argv = _split(agent.command)
         elif provider.needs_command:
             raise BadInput(f"The provider {name} runs a command that it is given", "mas start --command CMD")
         else:
-            argv = _arguments(launch.resume if resumes else launch.argv, values)
+            argv = list(going_on) if resumes else _arguments(launch.argv, values)
         passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
         own = {key: _filled(value, values) for key, value in launch.env}
         return Program(
@@ -152,6 +156,8 @@ class Providers:
             uuid=home.agent_uuid,
             can_resume=bool(launch.resume),
             resumes=resumes,
+            resume=going_on,
+            resume_if=resume_if,
             sources=status.sources,
             title_map=status.title_map,
             hook_map=status.hook_map,
@@ -264,13 +270,20 @@ def _split(command: str) -> list[str]:
     return argv
 
 
-def _has_conversation(pattern: str, values: Mapping[str, str]) -> bool:
-    """Whether a file is there that tells of something to resume."""
-    from glob import escape, glob
-
+def _where_it_is(pattern: str, values: Mapping[str, str]) -> str:
+    """A pattern of files with its placeholders filled, each meaning nothing but itself."""
     if not pattern:
-        return True
-    return bool(glob(PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern), recursive=True))
+        return ""
+    from glob import escape
+
+    return PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern)
+
+
+def _has_conversation(pattern: str) -> bool:
+    """Whether a file is there that tells of something to resume."""
+    from glob import glob
+
+    return not pattern or bool(glob(pattern, recursive=True))
 
 
 def _arguments(words: Words, values: Mapping[str, str]) -> list[str]:

@@ -82,6 +82,10 @@ class Runtime(Protocol):
         """Open the whole team or nothing; answers the pane of every agent. `AlreadyThere` if the name is taken."""
         ...
 
+    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
+        """Run something else in a pane whose program has ended; `Conflict` if it has not, or is not the team's."""
+        ...
+
     def close(self, place: Place) -> None:
         """End the team's panes. Closing twice is fine."""
         ...

@@ -7,11 +7,11 @@ import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 
-from mas.model.errors import AgentExited, AlreadyThere, NoTmux
+from mas.model.errors import AgentExited, AlreadyThere, Conflict, NoTmux
 from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.sweep import MARK
-from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets
+from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
@@ -57,6 +57,7 @@ _WINDOW_HOOKS = (
     "window-resized",
 )
 _DEAD = "dead"
+_REOPENED = "reopened"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
@@ -106,6 +107,26 @@ class TmuxTeams:
                 if error.said not in _LOST:
                     break
         raise failed
+
+    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
+        ended = f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{pane_dead}}}}"
+        words = " ".join(map(quoted, ("respawn-pane", "-t", pane, *_marked(plan), *plan.argv)))
+        reopen = f"{words} ; display-message -p -t {pane} {_REOPENED}"
+        whose = f"display-message -p -t {pane} '#{{session_name}}'"
+        command: Command = ["if-shell", "-F", "-t", pane, ended, reopen, whose]
+        server = self._servers.at(place.socket)
+        deadline = time.monotonic() + _ENDING
+        try:
+            while (name := server.run(command).strip()) != _REOPENED:
+                if name != place.name:
+                    raise _pane_gone(pane, f"it is of {name}" if name else "there is none")
+                if time.monotonic() > deadline:
+                    raise Conflict(f"The program in pane {pane} has not ended", "mas show")
+                # tmux may take a moment to see that a program has ended, and may have to be reminded of it.
+                server.remind()
+                time.sleep(_LOOK_AGAIN)
+        except TmuxFailed as error:
+            raise _pane_gone(pane, error.said) from None
 
     def close(self, place: Place) -> None:
         server = self._servers.at(place.socket)

@@ -142,6 +142,11 @@ def listening_sockets() -> frozenset[str]:
     return frozenset(field[7] for field in fields if len(field) > 7 and field[3] == _LISTENING)
 
 
+def quoted(word: str) -> str:
+    """A word for tmux's own parser: between single quotes nothing means anything but the quote itself."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
 def _literal(word: str) -> str:
     """A word ending in `;` would end the command."""
     return word[:-1] + "\\;" if word.endswith(";") else word

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ProviderView,
         PrunePlan,
         Repair,
+        RestartedAgent,
         Sent,
         Stats,
         TeamView,
@@ -126,6 +127,13 @@ class LocalMas:
         with self._ready() as world:
             reconcile(world)
             return restore(world, session_id)
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        from mas.service.restart import restart_agent
+
+        with self._ready() as world:
+            reconcile(world)
+            return restart_agent(world, session_id, agent, force)
 
     def clone(
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ProviderView,
         PrunePlan,
         Repair,
+        RestartedAgent,
         Sent,
         Stats,
         TeamView,
@@ -71,6 +72,10 @@ class Mas(Protocol):
 
     def restore(self, session_id: SessionId) -> SessionDetail:
         """Bring a stopped session back with the same team in the same directory."""
+        ...
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        """Run an agent that ended again in its pane; with `force` one that runs is ended first."""
         ...
 
     def clone(
