@@ -73,6 +73,16 @@ def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: 
         assert kinds(one).count("start") == 3
 
 
+def test_an_agent_that_ends_because_its_launcher_is_told_to_is_not_started_again(bare: Site) -> None:
+    script = "trap 'exit 3' HUP TERM; echo up; while :; do sleep 0.05; done"
+    with pane(bare, "sh", "-c", script, options=ALWAYS) as one:
+        one.expect(b"up")
+        one.process.send_signal(signal.SIGTERM)
+        assert one.wait() == 3
+        assert kinds(one) == ["start", "exit"]
+        assert "reason" not in one.event("exit")
+
+
 def test_a_next_run_goes_on_where_there_is_something_to_go_on_with(bare: Site) -> None:
     options = {"restart": "always", "restart_limit": "2", "resume_if": "*.log"}
     with pane(bare, "sh", "-c", "exit 1", options=options) as one:
