@@ -17,6 +17,8 @@ from mas.model.errors import AgentExited, Conflict, NoAgent, NoSession
 from mas.model.ids import SessionId
 from mas.service import approvals as service
 from mas.service.local import LocalMas
+from mas.service.states import state_of
+from mas.store.launch import read_launch, write_launch
 from tests.e2e.standin import ASLEEP, read, write
 from tests.served import Served
 from tests.site import AGENTS, Site, until
@@ -364,6 +366,19 @@ def test_a_hook_says_nothing_once_a_person_answered_at_the_terminal(site: Site) 
     site.mas("hook", "Stop", env=inside)
     assert decision(site, session) == (0, None)
     assert os.listdir(site.session(session, ".mas", "answers")) == []
+
+
+def test_a_hook_that_cannot_wait_still_tells_that_the_agent_does(site: Site) -> None:
+    session = SessionId(site.start(*ASLEEP))
+    until(lambda: state(site, session) == "unknown", "the agent")
+    launch = site.session(session, ".mas", "launch", "00")
+    argv, env, options = read_launch(launch)
+    write_launch(launch, argv, env, options | {"answer_hook": "Ask", "answer_timeout": "300", "sources": "hooks"})
+    write("in the way", site.session(session, ".mas", "answers"))
+    inside = {"MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session), "MAS_AGENT_ID": "00"}
+    assert site.mas("hook", "Ask", env=inside).stdout == ""
+    world = site.world()
+    assert state_of(world, world.records.load(session), "00", ("hooks",)).state == "blocked"
 
 
 def test_a_hook_that_was_killed_waits_for_nobody(site: Site) -> None:

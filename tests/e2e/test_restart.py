@@ -200,6 +200,18 @@ def test_an_agent_that_fails_again_and_again_stays_dead_and_says_so(site: Site) 
     until(lambda: len(events(site, session, "start")) > 3, "it counts anew")
 
 
+def test_an_agent_that_would_run_again_in_a_while_runs_again_when_told_to(site: Site) -> None:
+    body = {"team": "solo", "restart": "always", "restartLimit": 1000}
+    session = start_body(site, body, "--command", "sh -c 'exit 3'")
+    until(
+        lambda: events(site, session, "exit")[-1:] and "in 4 s" in events(site, session, "exit")[-1]["reason"], "ends"
+    )
+    (launcher,) = pane_pids(site, session)
+    site.mas("restart-agent", "00")
+    assert living([launcher]) == []
+    until(lambda: "in 0.5 s" in events(site, session, "exit")[-1]["reason"], "it counts anew")
+
+
 def test_an_agent_of_its_own_policy_runs_again_however_it_ended(site: Site) -> None:
     agents = {
         "metaManager": {"command": "sh -c 'echo x >>runs; exec true'", "restart": "always", "restartLimit": 1},

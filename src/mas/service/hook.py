@@ -66,9 +66,8 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
                 before = _told_last(log.last_run())
                 state = before if before[:3] == meant[:3] else meant
                 # Before anybody can see the question: who does can answer it.
-                question = Question(
-                    path, sources, name, state, _request_of(session_dir, agent, state), _patience(options)
-                )
+                request = _request_of(session_dir, agent, state)
+                question = Question(path, sources, name, state, request, _patience(options)) if request else None
             now = _note_state(log, meant, sources) if meant else None
     except OSError:
         return None
@@ -117,10 +116,14 @@ def _note_going_on(question: Question) -> None:
         _tell(session_dir, agent.partition(".")[0], now)
 
 
-def _request_of(session_dir: str, agent: str, state: AgentState) -> Request:
+def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | None:
+    """Where the answer will come; None if that cannot be, and only a person at the terminal can give it."""
     from mas.store.answers import Request
 
-    return Request(session_dir, agent, state.at)
+    try:
+        return Request(session_dir, agent, state.at)
+    except OSError:
+        return None
 
 
 def _patience(options: dict[str, str]) -> float:

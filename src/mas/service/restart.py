@@ -36,8 +36,9 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
 
     def allowed() -> tuple[Place, PaneState]:
         place, pane = _pane(world, session_id, agent_id)
-        if not pane.dead and not force:
-            state = seen(world, session_id, agent_id, pane).state
+        state = seen(world, session_id, agent_id, pane).state
+        # One that has ended may have a launcher that would start it again in a moment.
+        if state is not State.EXITED and not force:
             hint = f"mas restart-agent --force {session_id} {agent_id}"
             raise Conflict(f"Agent {agent_id} is running: it is {state}", hint)
         return place, pane
