@@ -28,10 +28,11 @@ seed      = { "{state_dir}/s" = "template" }
 [status]
 sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
 start_timeout = 30
-title_map = { working = "^x" }
+titles_from = "hooks"
+title_map = { working = "^x", "blocked:permission" = "^y" }
 screen_map = { idle = "^y$", blocked = "z" }
 quiet = 2
-hook_map  = { Took = "working" }
+hook_map  = { Took = "working", Asks = "blocked:permission" }
 startup_dialogs = [
     { match = "trust", report = "blocked:trust", hint = "see {workspace}" },
     { match = "x", report = "error" },
@@ -72,10 +73,11 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.launch.seed == (("{state_dir}/s", "template"),)
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
     assert mine.status.start_timeout == 30
-    assert mine.status.title_map == (("working", "^x"),)
+    assert mine.status.titles_from == "hooks"
+    assert mine.status.title_map == (("working", "^x"), ("blocked:permission", "^y"))
     assert mine.status.screen_map == (("idle", "^y$"), ("blocked", "z"))
     assert mine.status.quiet == 2
-    assert mine.status.hook_map == (("Took", "working"),)
+    assert mine.status.hook_map == (("Took", "working"), ("Asks", "blocked:permission"))
     assert mine.status.startup_dialogs == (
         Dialog("trust", "blocked", "trust", "see {workspace}"),
         Dialog("x", "error", "", ""),
@@ -177,6 +179,12 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
         (f"{LEAST}[status]\ntitle_map = {{ idle = '(' }}", "status.title_map.idle is not a regular expression: "),
         (f'{LEAST}[status]\ntitle_map = {{ idle = "a\\nb" }}', "status.title_map.idle must be one line"),
         (f"{LEAST}[status]\nhook_map = {{ 'a=b' = 'idle' }}", "status.hook_map: 'a=b' is not the name of a hook"),
+        (
+            f"{LEAST}[status]\ntitle_map = {{ 'idle:x' = 'x' }}",
+            "status.title_map: 'idle:x' must be STATE or blocked:KIND",
+        ),
+        (f"{LEAST}[status]\nhook_map = {{ Stop = 'blocked:' }}", "status.hook_map.Stop: 'blocked:' must be STATE or "),
+        (f"{LEAST}[status]\ntitles_from = 'x'", "status.titles_from is 'x'; it can be: start, hooks"),
         (f"{LEAST}[status]\nhook_map = {{ Stop = 'happy' }}", "status.hook_map.Stop: 'happy' is not a state"),
         (
             f"{LEAST}[status]\nscreen_map = {{ error = 'x' }}",

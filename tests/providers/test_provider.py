@@ -161,10 +161,11 @@ def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place:
     assert providers.program(by("demo")).options() == {"sources": "osc7501", "start_timeout": "60"}
     assert providers.program(run("sh")).options() == {}
     written(place, GOOD + '[status]\nsources = ["hooks", "title"]\ntitle_map = { idle = "^=", working = "a=b" }\n'
-            'hook_map = { Stop = "idle" }')  # fmt: skip
+            'titles_from = "hooks"\nhook_map = { Stop = "idle" }')  # fmt: skip
     assert providers.program(by("mine")).options() == {
         "sources": "hooks,title",
         "start_timeout": "60",
+        "titles_from": "hooks",
         "title_map": "idle=^=\nworking=a=b",
         "hook_map": "Stop=idle",
     }

@@ -53,7 +53,8 @@ class Relay:
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
         self.foreground = Foreground(master, child) if options.get("foreground") else None
         self.typed = Typed(lambda what, name: record.event(what, id=name))
-        self.states = States(record, sources_of(options), now, float(options.get("start_timeout") or 0))
+        patience = float(options.get("start_timeout") or 0)
+        self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
         self.screen = self._screen(options, now)
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = pipe or os.pipe()

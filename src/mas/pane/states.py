@@ -9,15 +9,28 @@ _BURST = 40.0
 _RATE = 8.0
 # The source that is believed least: the word of any other ends it, and `starting` takes back what it said.
 _SCREEN = "screen"
+# How often to look whether a hook has spoken, and how long titles wait for that.
+_GLANCE = 0.1
+_LATEST = 30.0
+_TITLE = "title"
 
 
 class States:
     """What each source said last. Of `sources`, the first that has spoken decides what the agent's state is.
 
-    If none has said anything `patience` seconds after the start, the state is unknown; 0 is any time.
+    If none has said anything `patience` seconds after the start, the state is unknown; 0 is any time. With
+    `titles_wait` titles count from when a hook has told a state: some programs call themselves ready in their title
+    before they are, and would lose what is typed.
     """
 
-    def __init__(self, record: Record, sources: tuple[str, ...], now: float, patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        record: Record,
+        sources: tuple[str, ...],
+        now: float,
+        patience: float = 0.0,
+        titles_wait: bool = False,
+    ) -> None:
         self.due: float | None = None
         """When there is something to write, by the monotonic clock: what had to wait, or that all are silent."""
         self._record = record
@@ -26,6 +39,7 @@ class States:
         self._waiting: dict[str, tuple[str, str, str]] = {}
         self._room = _BURST
         self._at = now
+        self._titles_from: float | None = now + _LATEST if titles_wait else None
         self._patience = patience
         self._silent_since = "it started"
         self._silent_at = now + patience if patience and sources else None
@@ -42,8 +56,10 @@ class States:
         """Write what waits, as far as there is room, and that nobody has said anything if it is time for that."""
         self._room = min(_BURST, self._room + (now - self._at) * _RATE)
         self._at = now
-        while self._waiting and self._room >= 1:
-            source = next(iter(self._waiting))
+        early = _TITLE in self._waiting and self._is_early(now)
+        ready = [source for source in self._waiting if not (early and source == _TITLE)]
+        while ready and self._room >= 1:
+            source = ready.pop(0)
             self._write(source, self._waiting.pop(source))
             self._room -= 1
         if self._silent_at is not None and now >= self._silent_at:
@@ -71,6 +87,12 @@ class States:
         better = self._sources[: self._sources.index(source)]
         return any(other in self._waiting for other in better) or self._spoken(better)
 
+    def _is_early(self, now: float) -> bool:
+        """Whether what a title says does not count yet."""
+        if self._titles_from is not None and (now >= self._titles_from or self._record.has_hooks()):
+            self._titles_from = None
+        return self._titles_from is not None
+
     def _write(self, source: str, said: tuple[str, str, str]) -> None:
         decides = source in self._sources and not self._spoken(self._sources[: self._sources.index(source)])
         if source == _SCREEN and said[0] == "starting":
@@ -96,7 +118,10 @@ class States:
         return any(name in self._said or (name == "hooks" and self._record.has_hooks()) for name in sources)
 
     def _plan(self) -> None:
-        due = [self._at + (1 - self._room) / _RATE] if self._waiting else []
+        pause = (1 - self._room) / _RATE
+        if self._titles_from is not None and list(self._waiting) == [_TITLE]:
+            pause = max(pause, _GLANCE)
+        due = [self._at + pause] if self._waiting else []
         if self._silent_at is not None:
             due.append(self._silent_at)
         self.due = min(due) if due else None

@@ -102,10 +102,12 @@ class Status(NamedTuple):
     The screen is always the last of them, and one of them wherever there are `startup_dialogs` or a `screen_map`: what
     the last lines look like once nothing has changed for `quiet` seconds. After `start_timeout` seconds in which no
     source has spoken the state is unknown; 0 waits for ever.
+    Titles count from its `start`, or from when one of its `hooks` has told a state.
     """
 
     sources: tuple[str, ...] = ()
     start_timeout: float = 60.0
+    titles_from: str = "start"
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     startup_dialogs: tuple[Dialog, ...] = ()
@@ -436,6 +438,7 @@ def _status(table: _Table) -> Status:
     read = Status(
         sources=sources,
         start_timeout=table.seconds("start_timeout", Status().start_timeout),
+        titles_from=table.choice("titles_from", ("start", "hooks")),
         title_map=titles,
         hook_map=hooks,
         startup_dialogs=dialogs,
@@ -447,8 +450,12 @@ def _status(table: _Table) -> Status:
 
 
 def _state(text: str, place: str, states: tuple[str, ...] = _STATES) -> str:
-    if text not in states:
+    """A state; of a blocked one also what it waits for, as `blocked:KIND`."""
+    state, _, kind = text.partition(":")
+    if state not in states:
         raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(states)})")
+    if state != text and (state != "blocked" or not _KIND.fullmatch(kind)):
+        raise ValueError(f"{place}: {shown(text)} must be STATE or blocked:KIND")
     return text
 
 

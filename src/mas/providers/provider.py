@@ -56,6 +56,7 @@ class Program(NamedTuple):
     resume: tuple[str, ...] = ()
     resume_if: str = ""
     sources: tuple[str, ...] = ()
+    titles_from: str = "start"
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     foreground: bool = False
@@ -80,6 +81,7 @@ class Program(NamedTuple):
             ),
             "screen_map": "\n".join(f"{state}={pattern}" for state, pattern in self.screen_map),
             "quiet": f"{self.quiet:g}" if self.screen_map else "",
+            "titles_from": "" if self.titles_from == "start" else self.titles_from,
             "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
             "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
             "foreground": "1" if self.foreground else "",
@@ -159,6 +161,7 @@ class Providers:
             resume=going_on,
             resume_if=resume_if,
             sources=status.sources,
+            titles_from=status.titles_from,
             title_map=status.title_map,
             hook_map=status.hook_map,
             foreground="foreground" in status.sources,
