@@ -70,6 +70,8 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     ((path, text),) = found.files
+    # Its own default lets it run commands that nobody was asked about.
+    assert json.loads(text)["permissions"]["defaultMode"] == "default"
     hooks = json.loads(text)["hooks"]
     assert path == f"{STATE}/mas-settings.json"
     assert set(hooks) == set(dict(found.hook_map))
@@ -155,6 +157,11 @@ def test_one_that_is_not_installed_says_how_to_get_it(name: str) -> None:
     [
         ("claude", " Is this a project you trust?\n   No, exit\n > Yes, I trust this folder\n", "trust"),
         ("claude", "                Not logged in · Run /login\n> \n", "auth"),
+        ("claude", "  Detected a custom API key in your environment\n    Yes\n  ❯ No (recommended)\n", "auth"),
+        ("claude", "  WARNING: Claude Code running in Bypass Permissions mode\n  ❯ No, exit\n", "question"),
+        ("gemini", "│ Enter Gemini API Key   │\n", "auth"),
+        ("gemini", "│ Do you trust the files in this folder?   │\n", "trust"),
+        ("claude", "a page that says: you are not logged in\n> ", ""),
         ("codex", " Choose how to go on\n> 1. Sign in with ChatGPT\n", "auth"),
         ("codex", " 3 hooks need review before they can run.\n", "trust"),
         ("claude", "an ordinary answer about trust in folders\n> ", ""),
@@ -231,10 +238,10 @@ def test_aiders_prompt_is_told_from_all_else_it_ends_with(end: str, state: str) 
         ("claude", "⠐ Thinking", "working"),
         ("codex", "00", None),
         ("codex", "⠏ 00", "working"),
-        ("codex", "[ . ] Action Required | 00", "blocked"),
+        ("codex", "[ . ] Action Required | 00", "blocked:permission"),
         ("gemini", "◇  Ready (00)", "idle"),
         ("gemini", "✦  Working… (00)", "working"),
-        ("gemini", "✋  Action Required (00)", "blocked"),
+        ("gemini", "✋  Action Required (00)", "blocked:permission"),
     ],
 )
 def test_titles_tell_states(name: str, title: str, state: str | None) -> None:
