@@ -214,6 +214,14 @@ def test_what_a_killed_sender_had_typed_is_submitted_by_the_next_and_comes_once(
     assert passed(site, session) == ["typed", "entered"] * 2
 
 
+def test_a_message_sent_again_after_its_sender_was_killed_goes_on(site: Site) -> None:
+    session = start_receivers(site)
+    kill_while_typing(site, session, "--id", ID, "00", "hello")
+    again = site.json("send", "--session", session, "--id", ID, "00", "hello")
+    assert states(again) == {"00": ("acknowledged", None)}
+    assert received(site, session, "00", 1) == b"hello"
+
+
 def test_what_waits_for_others_when_a_sender_is_killed_goes_on_too(site: Site) -> None:
     session = start_receivers(site, "pair")
     receiver(site, submit_delay=30)

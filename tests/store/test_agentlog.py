@@ -55,6 +55,20 @@ def test_the_last_run_is_its_start_the_last_words_of_all_and_its_end(path: str) 
     assert json.loads(last_run(path)[-1])["status"] == 7
 
 
+def test_a_run_is_found_whole_however_long_it_is(path: str) -> None:
+    """It is read from its end in pieces, and a piece may begin in the middle of the start's line."""
+    add(path, "start", pid=1)
+    add(path, "start", pid=2)
+    start = os.path.getsize(path) // 2
+    add(path, "hook", name="x" * ((1 << 16) - start - 60))
+    found = set()
+    while os.path.getsize(path) < (1 << 16) + 3 * start:
+        found.add(json.loads(last_run(path)[0])["pid"])
+        with open(path, "ab") as file:
+            file.write(b"{}\n")
+    assert found == {2}
+
+
 def test_there_is_no_run_in_what_is_none(path: str) -> None:
     assert last_run(path) == []
     for text in ("", "\n", "nonsense", '{"event":"start"', "\n\n{}\n"):

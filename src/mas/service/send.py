@@ -48,8 +48,11 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     session = world.records.load(session_id)
     message, refused = _new_message(world, session, order)
     with world.messages().open(session_id) as mailbox:
-        if not mailbox.add(message, order.force):
-            return _sent_before(session_id, mailbox.get(order.id))
+        known = None if mailbox.add(message, order.force) else mailbox.get(order.id)
+    if known:
+        _check_known(session_id, known)
+        courier.bring(session_id, _under_way(known), wait)
+        return _watched(world, courier, session_id, known, wait)
     size = len(order.text.encode())
     world.logs.session(session_id, f"send from={order.sender or PERSON} to={order.target} bytes={size} id={order.id}")
     tell(world, session_id, message, DeliveryState.QUEUED)
@@ -57,8 +60,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
         tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
     if refused and len(refused) == len(message.deliveries):
         raise next(iter(refused.values()))
-    queued = [delivery.agent for delivery in message.deliveries if delivery.agent not in refused]
-    courier.bring(session_id, queued, wait)
+    courier.bring(session_id, _under_way(message), wait)
     world.registry.touch(session_id)
     return _watched(world, courier, session_id, message, wait)
 
@@ -116,7 +118,7 @@ def _watched(world: World, courier: Courier, session_id: SessionId, message: Mes
             for agent in gone:
                 tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
             raise _not_running(", ".join(gone), session_id)
-    return sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
+    return _sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
 
 
 def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
@@ -149,18 +151,21 @@ def with_reasons(world: World, session_id: SessionId, message: Message) -> Messa
     return message._replace(deliveries=tuple(map(reasoned, message.deliveries)))
 
 
-def sent(session_id: SessionId, message: Message) -> Sent:
+def _sent(session_id: SessionId, message: Message) -> Sent:
     agents = tuple(delivery.agent for delivery in message.deliveries)
     size = len(message.message.encode())
     return Sent(session_id, message.target, agents, size, message.id, message.deliveries)
 
 
-def _sent_before(session_id: SessionId, message: Message) -> Sent:
-    """What became of a message that was sent before: an error if it then was one."""
+def _under_way(message: Message) -> list[str]:
+    return [delivery.agent for delivery in message.deliveries if delivery.state not in _ENDS]
+
+
+def _check_known(session_id: SessionId, message: Message) -> None:
+    """An error if a message that was sent before then was one."""
     for delivery in message.deliveries:
         if delivery.state is DeliveryState.UNDELIVERED:
             raise Conflict(
                 f"Message {message.id} was sent before and not delivered to agent {delivery.agent}: {delivery.reason}",
                 f"mas inbox {session_id}",
             )
-    return sent(session_id, message)

@@ -143,7 +143,8 @@ def has_spoken(path: str, source: str) -> bool:
 def _last_run(fd: int) -> list[bytes]:
     data = b""
     position = os.fstat(fd).st_size
-    while START not in data and position and len(data) < 2 * LARGEST:
+    # Until the line of the last start is there from its beginning.
+    while position and b"\n" not in data[: max(0, data.rfind(START))] and len(data) < 2 * LARGEST:
         step = min(max(_BLOCK, len(data)), position)
         position -= step
         data = os.pread(fd, step, position) + data
