@@ -8,6 +8,7 @@ import sys
 import time
 
 from benchmarks import (
+    broadcast,
     commands,
     copying,
     crowded,
@@ -31,6 +32,7 @@ _GROUPS = {
     "list": listing.measure,
     "commands": commands.measure,
     "message": messages.measure,
+    "broadcast": broadcast.measure,
     "registry": registry.measure,
     "lifecycle": lifecycle.measure,
     "launcher": launching.measure,

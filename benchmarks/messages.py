@@ -22,6 +22,7 @@ from mas.service.local import LocalMas
 from mas.settings import ServerMode
 
 _READER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reader.py")
+_PATIENCE = 30.0
 _TEXT = "please look at the failing test and say what you think is wrong with it; " * 2
 
 
@@ -93,7 +94,7 @@ class Reader:
 
 def _send(mas: LocalMas, session: SessionId, reader: Reader, enters: list[float]) -> float:
     begun = time.monotonic()
-    mas.send(session, "00", _TEXT, None)
+    mas.send(session, "00", _TEXT, wait=_PATIENCE)
     text = reader.wait_for("text") - begun
     enters.append(reader.wait_for("enter") - begun)
     return text
@@ -116,7 +117,10 @@ def _write_provider(site: Site, argv: list[str]) -> None:
     os.mkdir(site.path("providers"))
     words = ", ".join(f'"{word}"' for word in argv)
     with open(site.path("providers", "reader.toml"), "w", encoding="utf-8") as file:
-        file.write(f'provider = {{ id = "reader" }}\ninput = {{ submit_delay = 0.0 }}\n[launch]\nargv = [{words}]\n')
+        file.write(
+            'provider = { id = "reader" }\ninput = { submit_delay = 0.0, ack = "osc:working" }\n'
+            f'[launch]\nargv = [{words}]\n[status]\nsources = ["osc7501"]\n'
+        )
 
 
 def _until_pasting(raw: RawTmux, pane: str, reader: Reader) -> None:

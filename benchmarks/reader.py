@@ -12,13 +12,14 @@ import time
 import tty
 
 _PASTED = b"\x1b[201~"
+_WORKING, _IDLE = b"\x1b]7501;state=working\x1b\\", b"\x1b]7501;state=idle\x1b\\"
 
 
 def main(fifo: str) -> None:
     tty.setraw(0, termios.TCSANOW)
     reports = os.open(fifo, os.O_WRONLY)
     # Ask for bracketed paste, as agents do.
-    os.write(1, b"\x1b[?2004h")
+    os.write(1, b"\x1b[?2004h" + _IDLE)
     os.write(reports, b"ready 0\n")
     seen = b""
     while data := os.read(0, 1 << 16):
@@ -29,6 +30,7 @@ def main(fifo: str) -> None:
             seen = seen.partition(_PASTED)[2]
         if b"\r" in seen:
             os.write(reports, b"enter %d\n" % now)
+            os.write(1, _WORKING + _IDLE)
             seen = b""
 
 

@@ -30,7 +30,7 @@ class Courier:
 
     def __init__(self, world: World, here: bool = False) -> None:
         self._world = world
-        self._here = here
+        self.here = here
         self._lock = Lock()
         self._running: dict[_Key, Thread | None] = {}
         self._again: set[_Key] = set()
@@ -41,7 +41,7 @@ class Courier:
         """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds."""
         deadline = None if patience is None else time.monotonic() + patience
         begun = [key for key in ((session_id, agent) for agent in agents) if self._begin(key)]
-        mine = begun.pop() if begun and self._here else None
+        mine = begun.pop() if begun and self.here else None
         for key in begun:
             thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
             with self._lock:

@@ -21,8 +21,9 @@ from mas.service.world import World
 
 if TYPE_CHECKING:
     from mas.service.courier import Courier
+    from mas.store.mailbox import Mailbox
 
-_LOOK_AGAIN = 0.01
+_LOOK_AGAIN = 0.005
 _ENDS = (DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED)
 
 
@@ -47,22 +48,33 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     """
     session = world.records.load(session_id)
     message, refused = _new_message(world, session, order)
+    # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
     with world.messages().open(session_id) as mailbox:
-        known = None if mailbox.add(message, order.force) else mailbox.get(order.id)
-    if known:
-        _check_known(session_id, known)
-        courier.bring(session_id, _under_way(known), wait)
-        return _watched(world, courier, session_id, known, wait)
-    size = len(order.text.encode())
-    world.logs.session(session_id, f"send from={order.sender or PERSON} to={order.target} bytes={size} id={order.id}")
+        # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
+        is_new = mailbox.add(message, order.force, lasting=not courier.here)
+        if is_new:
+            _announce(world, session_id, message, refused)
+        else:
+            message = mailbox.get(order.id)
+            _check_known(session_id, message)
+        courier.bring(session_id, _under_way(message), wait)
+        if is_new and courier.here:
+            mailbox.make_last(message.id)
+        sent = _watched(world, courier, session_id, message, mailbox, wait)
+    world.registry.touch(session_id)
+    return sent
+
+
+def _announce(world: World, session_id: SessionId, message: Message, refused: dict[str, MasError]) -> None:
+    """Write down and tell that a message was sent; an error if nobody can get it."""
+    size = len(message.message.encode())
+    words = f"from={message.sender or PERSON} to={message.target} bytes={size} id={message.id}"
+    world.logs.session(session_id, f"send {words}")
     tell(world, session_id, message, DeliveryState.QUEUED)
     for agent in refused:
         tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
     if refused and len(refused) == len(message.deliveries):
         raise next(iter(refused.values()))
-    courier.bring(session_id, _under_way(message), wait)
-    world.registry.touch(session_id)
-    return _watched(world, courier, session_id, message, wait)
 
 
 def _new_message(world: World, session: Session, order: Order) -> tuple[Message, dict[str, MasError]]:
@@ -98,26 +110,27 @@ def _not_running(agent: str, session_id: SessionId) -> AgentExited:
     return AgentExited(f"Not running: agent {agent}", f"mas show {session_id}")
 
 
-def _watched(world: World, courier: Courier, session_id: SessionId, message: Message, wait: float) -> Sent:
+def _watched(
+    world: World, courier: Courier, session_id: SessionId, message: Message, mailbox: Mailbox, wait: float
+) -> Sent:
     """How far the message came, after `wait` seconds at most; with the reason where it is held."""
     deadline = time.monotonic() + wait
-    with world.messages().open(session_id) as mailbox:
-        while True:
-            under_way = {one.agent for one in message.deliveries if courier.is_under_way(session_id, one.agent)}
-            # Looked at after the courier: what it has done by then is seen.
-            message = message._replace(deliveries=mailbox.deliveries(message.id))
-            left = [one for one in message.deliveries if one.state not in _ENDS and one.agent in under_way]
-            if not left or time.monotonic() >= deadline:
-                break
-            time.sleep(_LOOK_AGAIN)
-            courier.look_again()
-        gone = _gone(courier, session_id, message)
-        if gone and len(gone) == len(message.deliveries):
-            # Nobody is there to get it: its sender should know at once.
-            mailbox.step(message.id, gone, DeliveryState.UNDELIVERED, world.now(), gone[next(iter(gone))].reason)
-            for agent in gone:
-                tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
-            raise _not_running(", ".join(gone), session_id)
+    while True:
+        under_way = {one.agent for one in message.deliveries if courier.is_under_way(session_id, one.agent)}
+        # Looked at after the courier: what it has done by then is seen.
+        message = message._replace(deliveries=mailbox.deliveries(message.id))
+        left = [one for one in message.deliveries if one.state not in _ENDS and one.agent in under_way]
+        if not left or time.monotonic() >= deadline:
+            break
+        time.sleep(_LOOK_AGAIN)
+        courier.look_again()
+    gone = _gone(courier, session_id, message)
+    if gone and len(gone) == len(message.deliveries):
+        # Nobody is there to get it: its sender should know at once.
+        mailbox.step(message.id, gone, DeliveryState.UNDELIVERED, world.now(), gone[next(iter(gone))].reason)
+        for agent in gone:
+            tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
+        raise _not_running(", ".join(gone), session_id)
     return _sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
 
 

@@ -92,6 +92,15 @@ class Mailbox:
             )
         return True
 
+    def make_last(self, message_id: str) -> None:
+        """Bring a message to the disk that was not added as lasting; nothing to do if a step has done so."""
+        with self._writing():
+            self._sql.execute(
+                "UPDATE messages SET created_at = created_at WHERE id = ? AND EXISTS (SELECT 1 FROM deliveries"
+                " WHERE deliveries.message = number AND state = 'queued')",
+                (message_id,),
+            )
+
     def begin(self, message_id: str, agent: str, at: str) -> None:
         """Say that a queued message is now being typed; the caller holds the right to type to the agent."""
         # Such a mark need only outlive this process: a machine that goes down takes the terminal with it.
