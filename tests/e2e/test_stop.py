@@ -139,7 +139,7 @@ def test_an_unknown_session_is_not_found(site: Site, reference: str) -> None:
 
 def test_an_agent_can_stop_its_own_session(site: Site) -> None:
     session = site.start("--team", "pair", "--command", "sh")
-    site.mas("send", "--session", session, "21", f"{sys.executable} -m mas stop")
+    site.mas("send", "--force", "--session", session, "21", f"{sys.executable} -m mas stop")
     until(lambda: site.tmux_sessions() == set(), "the end of the session")
     until(lambda: site.statuses() == {session: "stopped"}, "its status")
     assert site.four_places(session) == {"stopped"}

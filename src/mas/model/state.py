@@ -60,7 +60,9 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
         if event["event"] == "start":
             begun, said, ended = _text(event, "at"), {}, None
         elif event["event"] == "exit":
-            ended = AgentState(State.EXITED, "", _how(event), "launcher", _text(event, "at"))
+            # One that its launcher is about to run again is not gone.
+            state = State.STARTING if event.get("again") else State.EXITED
+            ended = AgentState(state, "", _how(event), "launcher", _text(event, "at"))
         elif event["event"] == "state" and (told := _told(event)):
             said[told.source] = told
     if ended:

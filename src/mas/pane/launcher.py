@@ -114,7 +114,7 @@ class _Runner:
         """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
         assert self._relay is not None
         pause, words = self._policy_on(code)
-        self._note_end(code, words)
+        self._note_end(code, words, again=pause is not None)
         if pause is None:
             return False
         if not self._relay.may_go_on(pause):
@@ -143,12 +143,14 @@ class _Runner:
         self._restarts = restarts
         return pause, f"; runs again in {pause:g} s"
 
-    def _note_end(self, code: int, words: str) -> None:
+    def _note_end(self, code: int, words: str, again: bool = False) -> None:
         from mas.pane.record import how_ended
 
         assert self._record is not None
         how = f"{how_ended(code)}{words}"
         reason: Fields = {"reason": how} if words else {}
+        if again:
+            reason["again"] = 1
         left, undying = self._left, self._undying
         self._record.event(
             "exit",

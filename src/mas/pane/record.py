@@ -104,7 +104,8 @@ class Record:
             code = details["status"]
             assert isinstance(code, int)
             how = how_ended(code)
-            told: Fields = {"state": "exited", "stateText": details.get("reason", how), "stateSource": "launcher"}
+            state = "starting" if details.get("again") else "exited"
+            told: Fields = {"state": state, "stateText": details.get("reason", how), "stateSource": "launcher"}
             self._tell(at, told | {"kind": "", "exitStatus": code if code >= 0 else 128 - code})
 
     def state(self, source: str, state: str, kind: str, text: str, decides: bool) -> None:
