@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from mas.model.state import State, fold
 from mas.pane.record import Record
 from mas.pane.states import States
 from mas.store.agentlog import AgentLog
@@ -166,16 +167,16 @@ def test_a_title_that_only_moves_is_no_news(bare: Site) -> None:
         assert bytes(one.output) == b"".join(pieces)
 
 
-def test_titles_can_count_from_when_a_hook_has_spoken(bare: Site) -> None:
+def test_titles_can_count_from_when_a_hook_was_called(bare: Site) -> None:
     workspace(bare)
     pieces = (b"\x1b]0;busy\x07", b"\x1b]0;free\x07" + report("state=working"))
     options = {"sources": "title,hooks", "title_map": "working=^busy\nidle=^free", "titles_from": "hooks"}
     with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), options=options) as one:
         until(lambda: told(one) == [("osc7501", "working", "", "")], "what is no title")
         with AgentLog(os.path.join(one.session, "logs", "agent-00.events.jsonl")) as log:
-            log.add({"event": "state", "source": "hooks", "state": "starting", "kind": "", "text": ""})
+            log.add({"event": "hook", "name": "SessionStart"})
         # Of what was told too soon the last counts.
-        until(lambda: [state[:2] for state in told(one)][1:] == [("hooks", "starting"), ("title", "idle")], "the title")
+        until(lambda: [state[:2] for state in told(one)][1:] == [("title", "idle")], "the title")
 
 
 def test_titles_do_not_wait_for_ever_for_a_hook(bare: Site) -> None:
@@ -190,6 +191,29 @@ def test_titles_do_not_wait_for_ever_for_a_hook(bare: Site) -> None:
     states.look(30.0)
     assert not states.due
     assert os.path.exists(os.path.join(session, "logs", "agent-00.events.jsonl"))
+
+
+def test_titles_wait_for_a_dialog_to_be_answered(bare: Site) -> None:
+    session = os.path.join(bare.directory, "session")
+    os.makedirs(os.path.join(session, "logs"))
+    path = os.path.join(session, "logs", "agent-00.events.jsonl")
+    states = States(Record(session, "00"), ("title", "hooks", "screen"), 0.0, titles_wait=True)
+    states.say("title", "idle", "", "", 1.0)
+    assert not states.know_better("screen")
+    states.say("screen", "blocked", "auth", "", 2.0)
+    with AgentLog(path) as log:
+        log.add({"event": "hook", "name": "SessionStart"})
+    states.look(100.0)
+    assert fold(lines_of(path), ("title", "hooks", "screen")).state is State.BLOCKED
+    states.say("screen", "starting", "", "", 101.0)
+    states.look(101.1)
+    assert states.know_better("screen")
+    assert fold(lines_of(path), ("title", "hooks", "screen")).state is State.IDLE
+
+
+def lines_of(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return file.readlines()
 
 
 def test_an_agent_without_a_source_is_told_to_run_and_its_reports_decide_nothing(bare: Site) -> None:

@@ -9,7 +9,7 @@ import os
 import time
 
 from mas.pane.cast import Cast
-from mas.store.agentlog import AgentLog, Fields, has_spoken, json_object, stamp
+from mas.store.agentlog import AgentLog, Fields, has_called, has_spoken, json_object, stamp
 
 _LARGEST_LOG = 32 << 20
 # The words of `show` for an agent whose program tells nothing of itself, and for one that is yet to tell something.
@@ -39,6 +39,8 @@ class Record:
         self._lost = 0
         self._cast: Cast | None = None
         self._has_hooks = False
+        self._has_called = False
+        self._events_size = -1
 
     @property
     def due(self) -> float | None:
@@ -125,6 +127,18 @@ class Record:
         """Whether a hook of the agent has told a state since it started."""
         self._has_hooks = self._has_hooks or has_spoken(self._events, "hooks")
         return self._has_hooks
+
+    def has_called(self) -> bool:
+        """Whether the agent has called a hook since it started."""
+        if not self._has_called:
+            try:
+                size = os.stat(self._events).st_size
+            except OSError:
+                return False
+            # It is asked for often, and seldom is there anything new.
+            self._has_called = size != self._events_size and has_called(self._events)
+            self._events_size = size
+        return self._has_called
 
     def _tell(self, at: str, fields: Fields) -> None:
         """Add the agent's new state to what happens in the workspace."""

@@ -9,7 +9,7 @@ _BURST = 40.0
 _RATE = 8.0
 # The source that is believed least: the word of any other ends it, and `starting` takes back what it said.
 _SCREEN = "screen"
-# How often to look whether a hook has spoken, and how long titles wait for that.
+# How often to look whether a hook was called, and how long titles wait for that.
 _GLANCE = 0.1
 _LATEST = 30.0
 _TITLE = "title"
@@ -19,8 +19,8 @@ class States:
     """What each source said last. Of `sources`, the first that has spoken decides what the agent's state is.
 
     If none has said anything `patience` seconds after the start, the state is unknown; 0 is any time. With
-    `titles_wait` titles count from when a hook has told a state: some programs call themselves ready in their title
-    before they are, and would lose what is typed.
+    `titles_wait` titles count from when the program has called a hook, and while its screen shows no dialog: some call
+    themselves ready in their title before they are.
     """
 
     def __init__(
@@ -85,11 +85,14 @@ class States:
         if source not in self._sources:
             return True
         better = self._sources[: self._sources.index(source)]
-        return any(other in self._waiting for other in better) or self._spoken(better)
+        waiting = [other for other in better if other in self._waiting]
+        return bool(waiting if self._titles_from is None else set(waiting) - {_TITLE}) or self._spoken(better)
 
     def _is_early(self, now: float) -> bool:
         """Whether what a title says does not count yet."""
-        if self._titles_from is not None and (now >= self._titles_from or self._record.has_hooks()):
+        if self._titles_from is None:
+            return False
+        if _SCREEN not in self._said and (now >= self._titles_from or self._record.has_called()):
             self._titles_from = None
         return self._titles_from is not None
 

@@ -102,7 +102,7 @@ class Status(NamedTuple):
     The screen is always the last of them, and one of them wherever there are `startup_dialogs` or a `screen_map`: what
     the last lines look like once nothing has changed for `quiet` seconds. After `start_timeout` seconds in which no
     source has spoken the state is unknown; 0 waits for ever.
-    Titles count from its `start`, or from when one of its `hooks` has told a state.
+    Titles count from its `start`, or from when it has called one of its `hooks` and shows none of the dialogs.
     """
 
     sources: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ LARGEST = 4 << 20
 LONGEST_TEXT = 2048
 START = b'"event":"start"'
 EXIT = b'"event":"exit"'
+_CALLED = b'"event":"hook"'
 # What passed to the agent: the first line of a message, the Enter behind it, and that the agent then began to work;
 # a mark of whoever wants to know how far the launcher has read.
 TYPED = b'"event":"typed"'
@@ -161,6 +162,11 @@ def passed(path: str, word: bytes, message_id: str) -> bool:
     """Whether a message passed to the agent, in any run that is still written down: `TYPED` or `ENTERED`."""
     line = word + b',"id":"%s"' % message_id.encode()
     return any(line in _content(name) for name in (path, f"{path}.1"))
+
+
+def has_called(path: str) -> bool:
+    """Whether the agent has called a hook in its last run."""
+    return _CALLED in _content(path).rpartition(START)[2]
 
 
 def _content(path: str) -> bytes:
