@@ -147,8 +147,14 @@ class Agent:
         screen = self.screen()
         return [(one.state, one.kind) for one in self.provider.status.startup_dialogs if re.search(one.match, screen)]
 
-    def shows_dialog(self, state: str, kind: str) -> None:
-        self.until(lambda: self.dialogs() == [(state, kind)], f"{state}:{kind} on the screen")
+    def begins_with(self, kind: str) -> None:
+        """Wait until it is told that the program waits for a person; nothing is typed to it."""
+        self.becomes("blocked")
+        shown = self.shown()
+        assert (shown["stateText"].split(":")[0], shown["stateSource"]) == (kind, "screen"), shown
+        assert self.dialogs() == [("blocked", kind)]
+        sent = self.site.json("send", "--session", self.session, "00", "Hello")
+        assert [delivery["state"] for delivery in sent["deliveries"]] == ["queued"], sent
 
 
 def works_from_start_to_restore(agent: Agent) -> None:
