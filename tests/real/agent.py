@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,23 +120,10 @@ class Agent:
         assert re.fullmatch(self.kind.asks.replace("COMMAND", re.escape(command)), words), words
 
     def approve(self) -> None:
-        self._answer(self.provider.approve.key)
+        self.site.mas("approve", self.session, "00")
 
     def deny(self) -> None:
-        self._answer(self.provider.approve.deny_key)
-
-    def _answer(self, key: str) -> None:
-        """Press a key until the question is gone: programs ignore one that comes too soon."""
-        patience = self.provider.approve.key_min_wait
-        pane = self.shown()["pane"]
-
-        def answered() -> bool:
-            time.sleep(patience)
-            if self.state() == "blocked":
-                self.site.tmux("send-keys", "-t", pane, key)
-            return self.state() != "blocked"
-
-        self.until(answered, "an end of the question")
+        self.site.mas("deny", self.session, "00")
 
     def file(self, name: str) -> str:
         return self.site.session(self.session, "unit", "00", name)
