@@ -13,7 +13,7 @@ from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import end_agent, mark
 from mas.service.programs import begun_anew, furnish, program_of
 from mas.service.show import just_opened
-from mas.service.states import seen, told
+from mas.service.states import has_ended, seen
 from mas.service.talk import known_agent, live_panes
 from mas.service.team import reopen_agent
 from mas.service.world import World
@@ -38,7 +38,7 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
         place, pane = _pane(world, session_id, agent_id)
         state = seen(world, session_id, agent_id, pane).state
         # One that has ended may have a launcher that would start it again in a moment.
-        if state is not State.EXITED and not force:
+        if state is not State.EXITED and not has_ended(world, session_id, agent_id) and not force:
             hint = f"mas restart-agent --force {session_id} {agent_id}"
             raise Conflict(f"Agent {agent_id} is running: it is {state}", hint)
         return place, pane
@@ -96,7 +96,7 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
     left = end_agent(mark(session_id, agent_id), None if pane.dead else pane.pid, _GRACE)
     if left:
         raise Conflict(f"Processes of agent {agent_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
-    if told(world, session_id, agent_id).state is not State.EXITED:
+    if not has_ended(world, session_id, agent_id):
         # Its launcher was killed and could not say so; what is known of that run must not pass for the next one's.
         with AgentLog(world.layout.session(session_id).agent_events(agent_id)) as log:
             log.add({"at": stamp(), "event": "exit", "status": _KILLED})

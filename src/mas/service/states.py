@@ -12,7 +12,7 @@ from mas.runtime.runtime import PaneState
 from mas.service.talk import known_agent
 from mas.service.team import place_of
 from mas.service.world import World
-from mas.store.agentlog import last_run
+from mas.store.agentlog import EXIT, last_run
 
 
 def state_of(world: World, session: Session, agent_id: str, sources: tuple[str, ...] | None = None) -> AgentState:
@@ -65,6 +65,11 @@ def _living(run: list[bytes], sources: tuple[str, ...] | None) -> AgentState:
     if state.source == "none":
         return AgentState(State.UNKNOWN, "", NO_REPORTS, "tmux", state.at)
     return state
+
+
+def has_ended(world: World, session_id: SessionId, agent_id: str) -> bool:
+    """Whether the last run of an agent has ended, by what was written down; another may be about to begin."""
+    return any(EXIT in line for line in _last_run(world, session_id, agent_id))
 
 
 def living(world: World, session: Session) -> set[str]:
