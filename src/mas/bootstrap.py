@@ -100,7 +100,8 @@ def open_serving(workspace: str | None = None) -> Serving:
     from mas.service.serving import Serving
 
     settings = load_settings(workspace)
-    return Serving(settings, _presence(settings))
+    logs = Logs(Layout(settings.root), utc_now)
+    return Serving(settings, _presence(settings), lambda line: logs.api(None, line), utc_now)
 
 
 def _presence(settings: Settings) -> Presence:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from mas.bootstrap import open_mas, open_remote
+from mas.bootstrap import open_mas, open_remote, open_serving
 from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError
 from mas.model.ids import SessionId, is_agent_id, shown
@@ -23,6 +23,18 @@ OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active
 def opened(args: Arguments) -> Mas:
     """The product: on this machine, or behind the server that was named."""
     return open_remote(args.server) if args.server else open_mas(args.workspace)
+
+
+def add_no_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-server", action="store_true", help="do not bring up the workspace's server with it")
+
+
+def summon_server(args: Arguments, out: Render) -> None:
+    """Have the workspace's server come up behind a session that was just started; the answer does not wait for it."""
+    if args.server or args.no_server:
+        return
+    out.flush()
+    open_serving(args.workspace).summon()
 
 
 def session_of(mas: Mas, reference: str | None) -> SessionId:

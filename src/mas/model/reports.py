@@ -217,10 +217,14 @@ class LoginCode(NamedTuple):
 
 
 class ServerInfo(NamedTuple):
-    """A server that runs: where it listens, on an address and on a socket file."""
+    """A server that runs: where it listens, on an address and on a socket file.
+
+    `until_idle` is how many seconds without a session and a client it stays; None for one that stays for good.
+    """
 
     pid: int
     url: str
     socket: str
     started_at: str
     version: str
+    until_idle: float | None = None
