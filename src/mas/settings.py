@@ -79,6 +79,7 @@ class Inside(NamedTuple):
     session: str | None
     agent: str | None
     directory: str | None
+    token: str | None = None
 
 
 def load_settings(workspace: str | None) -> Settings:
@@ -137,7 +138,14 @@ def legacy_asked() -> bool:
 
 
 def inside() -> Inside:
-    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR")))
+    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN")))
+
+
+def as_agent(url: str | None, workspace: str | None) -> Inside | None:
+    """The agent whose program this is, unless another server or workspace is meant than its own."""
+    here = inside()
+    is_agent = here.session and here.agent and here.token and not (url or workspace or os.environ.get("MAS_URL"))
+    return here if is_agent else None
 
 
 def legacy_home() -> str:

@@ -6,7 +6,10 @@ import argparse
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
 from mas.cli.render import Render, when
-from mas.model.views import SessionDetail
+from mas.model.principal import named_by
+from mas.model.reports import AgentList
+from mas.model.state import NO_REPORTS
+from mas.model.views import AgentView, SessionDetail
 
 EXAMPLES = """
 mas show
@@ -21,7 +24,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session = mas.show(session_of(mas, args.session))
+    session_id = session_of(mas, args.session)
+    if args.server and named_by(args.server.token or ""):
+        # An agent's token is good for the team, not for where and how it is kept.
+        agents = mas.agents(session_id)
+        out.result(AgentList(agents), lambda: _agents(agents, out))
+        return 0
+    session = mas.show(session_id)
     for warning in session.warnings:
         out.warn(warning)
     out.result(session, lambda: _text(session, out))
@@ -43,6 +52,10 @@ def _text(session: SessionDetail, out: Render) -> None:
         if value:
             out.line(f"{key:<10} {value}")
     out.line()
+    _agents(session.agents, out)
+
+
+def _agents(agents: tuple[AgentView, ...], out: Render) -> None:
     out.table(
         ("AGENT", "UNIT", "ROLE", "PROVIDER", "STATE", "PANE", ""),
         [
@@ -53,8 +66,15 @@ def _text(session: SessionDetail, out: Render) -> None:
                 agent.provider,
                 agent.state,
                 agent.pane or "-",
-                agent.state_text,
+                _words(agent),
             )
-            for agent in session.agents
+            for agent in agents
         ],
     )
+
+
+def _words(agent: AgentView) -> str:
+    """What is known of it, or what it says of itself where nothing better is."""
+    if agent.report and agent.state_text in ("", NO_REPORTS):
+        return agent.report.partition("\n")[0]
+    return agent.state_text

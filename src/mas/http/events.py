@@ -147,7 +147,7 @@ async def _within(seconds: float, happening: asyncio.Event) -> bool:
         return False
 
 
-Kind = Literal["session", "agent", "message", "warning"]
+Kind = Literal["session", "agent", "message", "report", "warning"]
 
 
 @router.get(

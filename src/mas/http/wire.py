@@ -12,6 +12,7 @@ from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.message import LARGEST
+from mas.model.report import LONGEST_REPORT
 from mas.model.views import camel, wire
 
 UUID4 = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -81,6 +82,13 @@ class MessageBody(Body):
     message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
     sender: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
     id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$")] | None = None
+
+
+class ReportBody(Body):
+    """What an agent says of itself."""
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_REPORT)]
+    state: Literal["working", "idle", "blocked", "error"] | None = None
 
 
 class PruneBody(Body):

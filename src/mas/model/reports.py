@@ -14,6 +14,16 @@ class AgentOutput(NamedTuple):
     text: str
 
 
+class AgentReport(NamedTuple):
+    """What an agent says it is doing."""
+
+    session_id: str
+    agent: str
+    text: str
+    state: str | None
+    at: str
+
+
 class Sent(NamedTuple):
     """A message and how far it came with each agent."""
 

@@ -19,6 +19,8 @@ class AgentView(NamedTuple):
     state_source: str
     pane: str | None
     exit_status: int | None
+    report: str | None = None
+    """What it last said of itself."""
 
 
 class SessionInfo(NamedTuple):

@@ -19,6 +19,7 @@ from mas.service.world import World
 from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.launch import gate_path, launch_path, write_launch
 from mas.store.layout import PRIVATE_DIR
+from mas.store.reports import forget_reports
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
@@ -66,6 +67,7 @@ def open_team(
         program = programs[agent.id]
         env = agent_environment(world, session_id, run, agent, program)
         write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options | program.options())
+    forget_reports(paths)
     gate.shut(gate_path(paths.root))
     panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
     return agent_runs(run.team, panes)
@@ -118,6 +120,7 @@ def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agen
     env |= dict(run.env)
     env |= session_environment(world, session_id)
     env["MAS_AGENT_ID"] = agent.id
+    env["MAS_TOKEN"] = world.access().agent_token(session_id, agent.id)
     env[MARK] = mark(session_id, agent.id)
     return env
 
