@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "put the workspace behind HTTP",
         "url": "print an address that signs a browser in",
         "token": "print the token that the API asks for",
+        "mcp": "give an agent's program its team as tools",
     },
     "Keeping order": {
         "clone": "copy a session into a new one",
@@ -67,7 +68,7 @@ GROUPS: dict[str, dict[str, str]] = {
 HIDDEN = ("complete", "hook")
 _ONLY_HERE = ("up", "init", "serve", "url", "token")
 # What an agent does by its own token, where its workspace's server runs.
-_FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask")
+_FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask", "mcp")
 _NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
 _TAKE_A_VALUE = ("--workspace", "--url", "--token")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}

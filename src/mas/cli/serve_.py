@@ -47,6 +47,7 @@ def run(args: Arguments, out: Render) -> int:
     if args.install_unit:
         return _install(args, out)
     from mas.http.server import Options, serve
+    from mas.mcp.web import PATH, WebDoor
 
     options = Options(
         args.host, args.port, args.tls_cert, args.tls_key, args.behind_proxy, tuple(args.allow_host), args.until_idle
@@ -63,7 +64,7 @@ def run(args: Arguments, out: Render) -> int:
         out.flush()
 
     try:
-        ended_by_itself = serve(args.workspace, options, ready)
+        ended_by_itself = serve(args.workspace, options, ready, {PATH: WebDoor})
     except MasError as error:
         if not args.if_none:
             raise

@@ -36,6 +36,8 @@ _FOR_AGENTS = tuple(
         ("GET", r"wait"),
     )
 )
+# Where the tools of agents are; whoever asks there speaks for itself.
+_TOOLS = "/mcp"
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
@@ -300,6 +302,8 @@ def _check_site(request: _Request) -> None:
 
 def _is_for_agent(principal: Principal, method: str, path: str) -> bool:
     """Whether a call is one for agents, of this one's session, and about itself where it speaks of one."""
+    if path == _TOOLS:
+        return True
     own = f"/sessions/{principal.session_id}/"
     if not path.startswith(own):
         return False

@@ -9,13 +9,14 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from types import MappingProxyType
 from typing import NamedTuple
 
 import uvicorn
 
 from mas import __version__
 from mas.bootstrap import Served, open_server, utc_now
-from mas.http.app import Parts, close_streams, create_app, guarded
+from mas.http.app import Doors, Parts, close_streams, create_app, guarded
 from mas.http.connections import Connection
 from mas.http.idle import until_idle
 from mas.http.limits import Limits
@@ -31,6 +32,7 @@ _BACKLOG = 1024
 _LARGEST_FRAME = 256 << 10
 _GOODBYE = 3
 _LONGEST_STAY = 1e9
+_NO_DOORS: Doors = MappingProxyType({})
 _log = logging.getLogger("mas.http")
 
 
@@ -75,21 +77,23 @@ class Options(NamedTuple):
         return (*_LOOPBACK, *own, *self.allow_hosts)
 
 
-def serve(workspace: str | None, options: Options, ready: Callable[[ServerInfo], None]) -> bool:
+def serve(
+    workspace: str | None, options: Options, ready: Callable[[ServerInfo], None], doors: Doors = _NO_DOORS
+) -> bool:
     """Serve the workspace until a signal ends it; `ready` hears where, once it listens.
 
-    Answers whether it ended by itself, because nobody needed it any more.
+    `doors` are more ways to the product, by path. Answers whether it ended because nobody needed it any more.
     """
     options.check()
     with open_server(workspace) as served:
         served.presence.claim(to_stay=options.until_idle is None)
         try:
-            return _serve(served, options, ready)
+            return _serve(served, options, ready, doors)
         finally:
             served.presence.withdraw()
 
 
-def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]) -> bool:
+def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None], doors: Doors) -> bool:
     address = _listen(options)
     host = "127.0.0.1" if options.host in _ANY else options.host
     scheme = "https" if options.tls_cert else "http"
@@ -100,7 +104,7 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     handler = LogHandler(log, utc_now)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    parts = Parts(served.mas, served.access, url, options.hosts, served.events, options.limits, log.request)
+    parts = Parts(served.mas, served.access, url, options.hosts, served.events, options.limits, log.request, doors)
     app = create_app(parts)
     config = uvicorn.Config(
         guarded(app, parts),

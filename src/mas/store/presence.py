@@ -87,9 +87,10 @@ class Presence:
 
     def announce(self, info: ServerInfo) -> None:
         """Tell others where the server is; it holds the claim."""
-        write_atomic(self._info_path, json.dumps(info._asdict()).encode())
         ensure_directory(os.path.dirname(self.pid_file), 0o755)
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
+        # Last: whoever waits for the server looks here.
+        write_atomic(self._info_path, json.dumps(info._asdict()).encode())
 
     def withdraw(self) -> None:
         """The server has ended: leave nothing but its log."""
