@@ -20,6 +20,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 ENOUGH = {
     "send": ["00", "hello"],
     "output": ["00"],
+    "report": ["busy"],
     "unarchive": [UNKNOWN],
     "undelete": [UNKNOWN],
     "restore": [UNKNOWN],
