@@ -179,7 +179,7 @@ class Site:
         return found
 
     def end_summoned(self) -> None:
-        """End servers that came by itself; there are some only where a test asked for them."""
+        """End servers that came by themselves; there are some only where a test asked for them."""
         while self.env["MAS_SERVER"] != "off" and (left := self.summoned()):
             for process in left:
                 with suppress(psutil.Error):

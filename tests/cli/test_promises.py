@@ -14,9 +14,9 @@ from tests.site import Site, short_directory, until
 
 AGENT = "sh -c 'echo ready; exec cat'"
 REPORTING = (
-    "init", "start", "list", "show", "env", "send", "inbox", "report", "output", "logs", "stats", "stop", "stop-all", "restore",
+    "init", "start", "list", "show", "env", "send", "inbox", "output", "logs", "stats", "stop", "stop-all", "restore",
     "clone", "archive", "list-archived", "unarchive", "delete", "list-deleted", "undelete", "prune", "prune-done",
-    "migrate", "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion",
+    "migrate", "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion", "report",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 
@@ -39,6 +40,21 @@ def test_every_agent_is_given_its_own_token_at_each_start(site: Site) -> None:
     site.mas("token", "--rotate")
     site.mas("restore", session)
     assert {agent: environment_of(site, session, agent)["MAS_TOKEN"] for agent in tokens} == tokens
+
+
+def test_without_a_key_to_make_tokens_with_nothing_is_started(site: Site) -> None:
+    site.mas("token", "--agent", "00", "--session", site.start())
+    key = site.path("sessions", ".mas", "server", "key")
+    with open(key, "wb") as file:
+        file.write(b"\0" * 65)
+    assert f"rm -r {key}" in site.mas("start", code=5).stderr
+    shutil.rmtree(os.path.dirname(key))
+    with open(os.path.dirname(key), "wb"):
+        pass
+    assert f"rm {os.path.dirname(key)}" in site.mas("start", code=5).stderr
+    assert len(site.statuses()) == 1
+    os.unlink(os.path.dirname(key))
+    site.start()
 
 
 def test_what_an_agent_sends_goes_through_the_server_as_itself(served: Served) -> None:

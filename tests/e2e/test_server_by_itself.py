@@ -124,9 +124,8 @@ def test_one_whose_session_was_started_by_an_agent_is_not_that_agent(by_itself: 
 
 
 def test_one_that_cannot_come_up_is_a_warning_in_its_log_and_no_error_of_the_start(by_itself: Site) -> None:
-    os.makedirs(by_itself.path("sessions", ".mas"), mode=0o700, exist_ok=True)
-    with open(by_itself.path("sessions", ".mas", "server"), "w", encoding="utf-8"):
-        pass
+    by_itself.mas("token")
+    os.mkdir(by_itself.path("sessions", ".mas", "server", "server.lock"))
     done = by_itself.mas("start", "--team", "solo")
     assert "server" not in done.stderr
 
@@ -135,6 +134,12 @@ def test_one_that_cannot_come_up_is_a_warning_in_its_log_and_no_error_of_the_sta
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     assert [line["level"] for line in until(warned, "a warning")] == ["warning"]
+
+
+def test_one_that_cannot_even_be_started_is_no_error_of_the_start(by_itself: Site) -> None:
+    os.mkdir(by_itself.path("logs", "api.log"))
+    assert by_itself.statuses() == {by_itself.start(): "active"}
+    assert by_itself.summoned() == []
 
 
 def test_it_goes_after_the_last_session_and_the_last_client(by_itself: Site) -> None:
@@ -177,6 +182,40 @@ def test_it_counts_from_when_it_was_last_needed() -> None:
     asyncio.run(until_idle(cast(Mas, looks), lambda: next(clients, False), 0.01))
     assert looks.seen >= len(looks.answers)
     assert next(clients, False) is False
+
+
+# A server during whose last moment, while it still is the workspace's, a session is started.
+LATE = """
+import subprocess, sys
+from mas.cli.main import main
+from mas.store.presence import Presence
+
+withdraw = Presence.withdraw
+
+def late(presence):
+    subprocess.run([sys.executable, "-m", "mas", "start", "--team", "solo"], check=True)
+    withdraw(presence)
+
+Presence.withdraw = late
+sys.argv[1:] = ["serve", "--port", "0", "--until-idle", "0.2"]
+main()
+"""
+
+
+def test_a_session_that_is_started_while_one_ends_gets_the_next(by_itself: Site) -> None:
+    ended = by_itself.run([sys.executable, "-c", LATE])
+    assert ended.returncode == 0, ended.stderr
+    server = listening(by_itself)
+    assert server["until_idle"] == 600
+    assert [process.pid for process in by_itself.summoned()] == [server["pid"]]
+
+
+def test_one_that_is_stopped_stays_away_though_a_session_runs(by_itself: Site) -> None:
+    by_itself.start()
+    pid = listening(by_itself)["pid"]
+    by_itself.mas("serve", "--stop")
+    until(lambda: not psutil.pid_exists(pid), "it is gone")
+    assert by_itself.summoned() == []
 
 
 def test_one_that_a_person_starts_stays_and_takes_the_place_of_one_that_would_not(by_itself: Site) -> None:

@@ -65,12 +65,12 @@ def run(args: Arguments, out: Render) -> int:
 
     try:
         ended_by_itself = serve(args.workspace, options, ready, {PATH: WebDoor})
-    except MasError as error:
+    except (MasError, OSError) as error:
         if not args.if_none:
             raise
         if isinstance(error, ServerRunning):
             return 0
-        serving.warn(f"The server did not come up: {error.message}")
+        serving.warn(f"The server did not come up: {error}")
         raise
     if ended_by_itself and opened(args).list("active", 1).total:
         # Started while this one was ending, and so without one of its own.
