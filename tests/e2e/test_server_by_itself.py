@@ -138,8 +138,9 @@ def test_one_that_cannot_come_up_is_a_warning_in_its_log_and_no_error_of_the_sta
 
 def test_one_that_cannot_even_be_started_is_no_error_of_the_start(by_itself: Site) -> None:
     os.mkdir(by_itself.path("logs", "api.log"))
-    assert by_itself.statuses() == {by_itself.start(): "active"}
+    session = by_itself.start()
     assert by_itself.summoned() == []
+    assert by_itself.statuses() == {session: "active"}
 
 
 def test_it_goes_after_the_last_session_and_the_last_client(by_itself: Site) -> None:
