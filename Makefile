@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PY_FILES := src tests benchmarks
 
-.PHONY: help up setup test check format bench fuzz soak lock clean
+.PHONY: help up setup test test-real check format bench fuzz soak lock clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 up: .venv/.run  ## Set up, then start a demo team in ./demo
 	$(BIN)/mas up demo
@@ -15,6 +15,10 @@ setup: .venv/.run .venv/.dev  ## Make .venv and install what is missing
 
 test: setup  ## Run every test on real tmux
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-real: setup  ## Run real agent programs, installed into .real, against a model on loopback
+	scripts/real-clis || test $$? -eq 75
+	$(BIN)/python -m pytest tests/real
 
 check: setup  ## Format, lint, types, room plan, shell scripts
 	$(BIN)/ruff format --check $(PY_FILES)
@@ -40,8 +44,8 @@ soak: setup  ## 200 concurrent processes, every session checked
 lock: setup  ## Pin the newest versions (needs uv)
 	scripts/lock
 
-clean:  ## Remove .venv and caches
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## Remove .venv, .real and caches
+	rm -rf .venv .real dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
 	PYTHON=$(PYTHON) scripts/setup run

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access
+    from mas.service.courier import Courier
     from mas.service.serving import Serving
     from mas.store.keys import Keys
     from mas.store.messages import Messages
@@ -65,6 +66,7 @@ class Served(NamedTuple):
 
     root: str
     mas: Mas
+    courier: Courier
     access: Access
     presence: Presence
     events: str
@@ -76,6 +78,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
+    from mas.service.courier import Courier
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -83,18 +86,21 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     # Those of a server that was killed.
     end_orphans()
     connections = Connections()
+    world = build_world(settings, connections)
+    courier = Courier(world)
     try:
-        world = build_world(settings, connections)
         world.workspace.prepare()
         yield Served(
             root=settings.root,
-            mas=LocalMas(world),
+            mas=LocalMas(world, courier),
+            courier=courier,
             access=open_access(workspace),
             presence=_presence(settings),
             events=world.layout.events,
             log=world.logs.api,
         )
     finally:
+        courier.close()
         connections.close()
 
 

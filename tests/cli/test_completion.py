@@ -95,12 +95,12 @@ def test_agents_are_those_of_the_session_that_is_meant(site: Site) -> None:
     assert offered(site, "output", solo, "00", "") == []
     assert offered(site, "inbox", pair[:8], "") == ["21", "23"]
     assert offered(site, "env", pair, "--agent", "") == ["21", "23"]
-    assert offered(site, "send", "") == [*everybody, "development", "meta", "managers", "all"]
-    assert offered(site, "send", "--session", pair, "") == ["21", "23", "development", "managers", "all"]
+    assert offered(site, "send", "") == [*everybody, "development", "meta", "managers", "all", "person"]
+    assert offered(site, "send", "--session", pair, "") == ["21", "23", "development", "managers", "all", "person"]
     assert offered(site, "send", f"--session={solo}", "m") == ["meta", "managers"]
     assert offered(site, "send", "--session", pair, "--from", "") == ["21", "23"]
     assert offered(site, "send", "21", "") == []
-    assert offered(site, "send", "", env={"MAS_SESSION_ID": solo}) == ["00", "meta", "managers", "all"]
+    assert offered(site, "send", "", env={"MAS_SESSION_ID": solo}) == ["00", "meta", "managers", "all", "person"]
 
 
 def test_the_workspace_named_on_the_line_is_the_one_asked(site: Site) -> None:
@@ -139,7 +139,7 @@ def test_bash_offers_what_mas_offers(site: Site) -> None:
     session = site.start("--team", "pair", "--name", "two words")
     assert in_bash(site, "mas", "sto") == ["stop"]
     assert in_bash(site, "mas", "stop", "") == [session]
-    assert in_bash(site, "mas", "send", "") == ["21", "23", "development", "managers", "all"]
+    assert in_bash(site, "mas", "send", "") == ["21", "23", "development", "managers", "all", "person"]
     assert in_bash(site, "mas", "start", "--team", "=", "s") == ["solo"]
     assert in_bash(site, "mas", "start", "--config", "") == []
     assert in_bash(site, "mas", "show", "$(touch pwned)") == []

@@ -19,6 +19,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 # What each command needs to get as far as looking for a workspace.
 ENOUGH = {
     "send": ["00", "hello"],
+    "ask": ["00", "hello"],
     "output": ["00"],
     "report": ["busy"],
     "unarchive": [UNKNOWN],

@@ -10,8 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from mas.cli.main import COMMANDS, load
+from mas.model.ids import SessionId
+from mas.service.local import LocalMas
 from tests.shell.front import mas_program
-from tests.site import Site
+from tests.site import Site, until
 from tests.terminal import Terminal
 
 NAMED = ("550e8400", "9b1deb4d")
@@ -23,6 +25,13 @@ def team(site: Site, name: str = "dev") -> str:
     return site.start("--team", name, "--command", TALKS)
 
 
+def ready(site: Site) -> str:
+    """A team that takes messages and tells how it is."""
+    session = site.start("--team", "dev", "--provider", "demo")
+    site.mas("wait", "--session", session)
+    return session
+
+
 def active(site: Site) -> list[str]:
     return [team(site)]
 
@@ -31,6 +40,21 @@ def stopped(site: Site) -> list[str]:
     session = team(site, "solo")
     site.mas("stop", session)
     return [session]
+
+
+def asking(site: Site) -> list[str]:
+    """A session whose agents 00 and 21 wait for an answer."""
+    session = site.start("--team", "dev", "--provider", "demo")
+    mas = site.local()
+    for agent in ("00", "21"):
+        until(lambda agent=agent: state(mas, session, agent) == "idle", agent)  # type: ignore[misc]
+        site.mas("send", agent, "/ask go on")
+        until(lambda agent=agent: state(mas, session, agent) == "blocked", agent)  # type: ignore[misc]
+    return [session]
+
+
+def state(mas: LocalMas, session: str, wanted: str) -> str:
+    return next(agent.state for agent in mas.show(SessionId(session)).agents if agent.id == wanted)
 
 
 def archived(site: Site) -> list[str]:
@@ -68,6 +92,7 @@ def old_project(site: Site) -> list[str]:
 
 # What there must be before an example makes sense; the sessions stand in for the ids the examples name.
 BEFORE: dict[str, Callable[[Site], list[str]]] = {
+    **dict.fromkeys(("send", "wait", "ask"), lambda site: [ready(site)]),
     "restore": stopped,
     "archive": stopped,
     "unarchive": archived,
@@ -76,6 +101,7 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     "prune": stopped,
     "migrate": old_project,
     "url": serving,
+    **dict.fromkeys(("approvals", "approve", "deny"), asking),
     "serve": nothing,
     "serve --stop": serving,
     ELSEWHERE: certified,
@@ -88,7 +114,7 @@ AS_AGENT = {"MAS_AGENT_ID": "21"}
 
 
 def command_of(example: str) -> str:
-    return next(match[0] for match in re.finditer(r"[a-z]+", example) if match[0] in COMMANDS)
+    return next(match[0] for match in re.finditer(r"[a-z-]+", example) if match[0] in COMMANDS)
 
 
 def examples() -> list[str]:
@@ -103,7 +129,7 @@ def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
     typed = example.replace("eval", "test -n") if "zsh" in example else example
     for named, session in zip(NAMED, before(site), strict=False):
         typed = typed.replace(named, session[:8])
-    for name, text in (("run.json", '{"team": "solo"}'), ("brief.md", "read this")):
+    for name, text in (("run.json", '{"team": "solo"}'), ("brief.md", "read this"), ("question.md", "how is it?")):
         with open(site.path(name), "w", encoding="utf-8") as file:
             file.write(text)
     os.makedirs(os.path.join(site.home, ".config", "fish", "completions"))

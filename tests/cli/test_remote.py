@@ -25,7 +25,7 @@ def test_a_session_is_run_from_elsewhere(served: Served) -> None:
     session = served.mas("start", *CAT, "--name", "Größe").stdout.strip()
     assert session in served.mas("list").stdout
     assert "Größe" in served.mas("show").stdout
-    assert "to 21, 23" in served.mas("send", "all", "grüß\ndich").stderr
+    assert "to 21, 23" in served.mas("send", "--force", "all", "grüß\ndich").stderr
     until(lambda: "dich" in served.mas("output", "23").stdout, "the agent shows it")
     assert "typed" in served.mas("inbox", "21").stdout
     assert "send from=person" in served.mas("logs", session[:8]).stdout
@@ -49,7 +49,7 @@ def test_a_session_is_run_from_elsewhere(served: Served) -> None:
 
 def test_the_json_is_the_same_from_both_sides(served: Served) -> None:
     session = asked(served, "start", *CAT)["sessionId"]
-    served.mas("send", "21", "hello")
+    served.mas("send", "--force", "21", "hello")
     until(lambda: "hello" in served.mas("logs", "21").stdout, "the agent has it")
     for args in (
         ["list"],
@@ -172,7 +172,7 @@ def test_a_growing_log_is_followed_byte_for_byte(served: Served) -> None:
         )
     try:
         until(lambda: os.path.getsize(shown), "the last lines are shown")
-        served.mas("send", "00", "später")
+        served.mas("send", "--force", "00", "später")
 
         def everything() -> bool:
             with open(shown, "rb") as now, open(log, "rb") as whole:

@@ -11,6 +11,8 @@ from typing import Any
 
 import psutil
 
+from mas.model.ids import SessionId
+from mas.service.local import LocalMas
 from tests.site import AGENTS, Site, until
 
 # For sessions of which no test needs more than that they run.
@@ -41,15 +43,21 @@ def pids(site: Site, session: str) -> dict[str, int]:
     return found
 
 
-def start_receivers(site: Site, team: str = "solo") -> str:
-    """A session whose agents keep what they are sent; all of them are ready for it."""
+def receiver(site: Site, submit_delay: float = 0.0, ack_timeout: float = 8.0) -> None:
+    """Write the provider of agents that keep what they are sent."""
     os.makedirs(site.path("providers"), exist_ok=True)
     path = json.dumps(os.path.join(AGENTS, "receiver.py"))
     with open(site.path("providers", "receiver.toml"), "w", encoding="utf-8") as file:
         file.write(
-            'provider = { id = "receiver" }\ninput = { submit_delay = 0.0 }\n'
-            f'[launch]\nargv = ["{{python}}", {path}]\n'
+            f'provider = {{ id = "receiver" }}\n[input]\nack = "osc:working"\nsubmit_delay = {submit_delay}\n'
+            f'ack_timeout = {ack_timeout}\n[launch]\nargv = ["{{python}}", {path}]\nenv_pass = ["SILENT"]\n'
+            '[status]\nsources = ["osc7501"]\n'
         )
+
+
+def start_receivers(site: Site, team: str = "solo") -> str:
+    """A session whose agents keep what they are sent; all of them are ready for it."""
+    receiver(site)
     session = site.start("--team", team, "--provider", "receiver")
     for agent in agents_of(site, session):
         wait_ready(site, session, agent)
@@ -57,9 +65,16 @@ def start_receivers(site: Site, team: str = "solo") -> str:
 
 
 def wait_ready(site: Site, session: str, agent: str) -> None:
-    """Wait until tmux knows that the agent takes bracketed pastes."""
+    """Wait until tmux knows that the agent takes bracketed pastes, and MAS that it is idle."""
     pane = pane_of(site, session, agent)
     until(lambda: "ready" in site.tmux("capture-pane", "-p", "-t", pane), f"agent {agent}")
+    local = site.local()
+    until(lambda: state_of(local, session, agent) == "idle", f"agent {agent} is idle")
+
+
+def state_of(mas: LocalMas, session: str, agent: str) -> str:
+    (found,) = (one.state for one in mas.show(SessionId(session)).agents if one.id == agent)
+    return str(found)
 
 
 def agents_of(site: Site, session: str) -> list[str]:

@@ -64,7 +64,7 @@ def test_an_agent_has_a_place_and_a_name_of_its_own_that_last(site: Site) -> Non
     place = site.session(session, ".mas", "agents", "00")
     assert os.stat(place).st_mode & 0o777 == 0o700
     seed, uuid = os.path.join(place, "deep", "seed.json"), os.path.join(place, "uuid")
-    for path in (seed, uuid, os.path.join(place, "ROLE.md")):
+    for path in (seed, uuid):
         assert os.stat(path).st_mode & 0o777 == 0o600
     with open(seed, encoding="utf-8") as file:
         assert file.read() == f'{{"session": "{site.session(session)}"}}'
@@ -76,7 +76,7 @@ def test_an_agent_has_a_place_and_a_name_of_its_own_that_last(site: Site) -> Non
     os.remove(site.session(session, "unit", "00", "told.txt"))
     site.mas("restore", session)
     with open(site.path("unit", "00", "ROLE.md"), encoding="utf-8") as file:
-        assert told(site, session) == file.read().rstrip("\n") + "\n\nSay «hello»."
+        assert told(site, session) == file.read()
     with open(uuid, encoding="utf-8") as file:
         assert file.read() == name
     with open(seed, encoding="utf-8") as file:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -59,8 +60,9 @@ def test_without_a_key_to_make_tokens_with_nothing_is_started(site: Site) -> Non
 
 def test_what_an_agent_sends_goes_through_the_server_as_itself(served: Served) -> None:
     site = served.site
-    session = site.start("--team", "pair", "--command", "sh")
-    site.mas("send", "21", "mas send 23 'echo hello from the pane'")
+    session = site.start("--team", "pair")
+    # A login shell's PATH is its own.
+    site.mas("send", "21", f"{sys.executable} -m mas send 23 'echo hello from the pane'")
 
     def sent() -> list[str]:
         return [message["from"] for message in site.json("inbox", "23")["messages"]]

@@ -14,12 +14,14 @@ from mas.service.local import LocalMas
 from mas.service.prune import Policy
 from mas.settings import ServerMode
 from mas.store.atomic import remove_file
+from tests.e2e.standin import start_receivers
 from tests.faults.checker import MARKER, World, check_world, tree_hash
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.site import Site
 
 # The files of a session that every listing looks at.
 LISTED = ("metadata.json", ".session")
+_PATIENCE = 30.0
 RUN = Run(team=team_named("solo"), command="sleep 1000")
 
 
@@ -247,23 +249,29 @@ def _send(first: bool) -> Callable[[Field], Act]:
     """A message to an agent; `first` means that none was sent in the session before."""
 
     def ready(field: Field) -> Act:
-        session_id = field.started()
+        session_id = SessionId(start_receivers(field.site))
         kept: set[str] = set()
+        headers = field.site.session(session_id, "unit", "00", "headers")
 
         def again() -> tuple[Any, ...]:
             if first:
                 kept.clear()
                 remove_file(field.site.session(session_id, ".mas", "messages.db"))
-            return (session_id, "00", "hello")
+                remove_file(headers)
+            return (session_id, "00", "hello", None, None, False, _PATIENCE)
 
         def settle() -> None:
-            field.mas.send(session_id, "00", "hello")
+            field.mas.send(session_id, "00", "hello", wait=_PATIENCE)
             field.settled()
             found = field.mas.messages(session_id, limit=1000)
             there = {message.id for message in found.messages}
             assert kept <= there, "a message was lost"
             assert not found.warnings, found.warnings
             assert {message.message for message in found.messages} <= {"hello"}
+            states = [message.deliveries[0] for message in found.messages]
+            assert {delivery.state for delivery in states} == {"acknowledged"}, states
+            with open(headers, encoding="utf-8") as file:
+                assert [line.rstrip("]\n").rpartition("id=")[2] for line in file] == [one.id for one in found.messages]
             kept.update(there)
 
         return Act(again, settle)
@@ -276,6 +284,7 @@ SCENES: dict[str, Scene] = {
     "stop": Scene("stop", _of_session("active")),
     "restore": Scene("restore", _of_session("stopped")),
     "restore of an active session": Scene("restore", _refused_restore),
+    "restart of an agent": Scene("restart_agent", _of_session("active", "00", True)),
     "clone": Scene("clone", _of_session("stopped", "a copy", False)),
     "archive": Scene("archive", _of_session("stopped")),
     "unarchive": Scene("unarchive", _of_session("archived")),

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.timeout(300)
 VERBS = [
     "start", "stop", "restore", "clone", "archive", "unarchive", "delete", "undelete",
     "prune of the trash", "prune of archives", "list after tmux ended", "send of the first message",
+    "restart of an agent",
 ]  # fmt: skip
 # What a verb may say when the disk, or tmux, would not let it do its work.
 EXPECTED = {"DiskFull", "DiskRefused", "Unavailable", "Corrupt"}

@@ -45,7 +45,7 @@ class Served(uvicorn.Server):
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        app.state.feed = EventFeed(self._mas, self._directory)
+        app.state.feed = EventFeed(self._mas, self._directory, lambda _: None, lambda: None)
         running = asyncio.create_task(app.state.feed.run())
         yield
         app.state.feed.close()

@@ -287,6 +287,7 @@ class TestAgents:
             ("get", "/sessions/{sessionId}/agents"),
             ("get", "/sessions/{sessionId}/agents/{agent}/output"),
             ("post", "/sessions/{sessionId}/agents/{agent}/report"),
+            ("get", "/sessions/{sessionId}/wait"),
         }
         known = set(_calls(shared.client().get("/openapi.json").json()))
         assert allowed < known

@@ -21,7 +21,7 @@ from mas.store.launch import launch_path, read_launch
 from tests.served import Served
 from tests.site import Site, until
 
-TOOLS = ["send_message", "read_inbox", "list_team", "read_output", "report_status"]
+TOOLS = ["send_message", "read_inbox", "list_team", "read_output", "wait_for", "report_status"]
 Work = Callable[[Client], Awaitable[None]]
 
 
@@ -83,7 +83,7 @@ def environment_of(site: Site, session: str, agent: str) -> dict[str, str]:
 @pytest.fixture(params=["stdio", "stdio without a server", "http"])
 def place(request: pytest.FixtureRequest, site: Site) -> Iterator[tuple[Site, str, Callable[[Work], None]]]:
     """A workspace, a session in it, and the tools of its agent 21."""
-    session = site.start("--team", "dev", "--command", "cat")
+    session = site.start("--team", "dev")
     env = environment_of(site, session, "21")
     served = None if request.param == "stdio without a server" else Served(site)
     try:
@@ -96,7 +96,7 @@ def place(request: pytest.FixtureRequest, site: Site) -> Iterator[tuple[Site, st
 
 def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str, Callable[[Work], None]]) -> None:
     site, session, way = place
-    site.mas("send", "21", "from a person")
+    site.mas("send", "21", "true from a person")
 
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
@@ -105,10 +105,12 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
         team = await answer(client, "list_team")
         assert team["you"] == "21"
         assert [agent["id"] for agent in team["agents"]] == ["00", "20", "21", "22", "23"]
-        sent = await answer(client, "send_message", target="22", message="hallo ✓\nzwei")
+        sent = await answer(client, "send_message", target="22", message="echo hallo ✓")
         assert sent["agents"] == ["22"]
         inbox = await answer(client, "read_inbox")
-        assert [(message["from"], message["message"]) for message in inbox["messages"]] == [("person", "from a person")]
+        assert [(message["from"], message["message"]) for message in inbox["messages"]] == [
+            ("person", "true from a person")
+        ]
         assert (await answer(client, "read_output", agent="22", lines=10))["agent"] == "22"
         assert (await answer(client, "report_status", text="testing"))["agent"] == "21"
 
@@ -117,6 +119,25 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
     reports = {agent["id"]: agent["report"] for agent in site.json("show", session)["agents"]}
     assert reports["21"] == "testing"
     until(lambda: "hallo ✓" in site.mas("output", session, "22").stdout, "the message arrives")
+
+
+def test_an_agent_waits_for_others_and_for_their_replies(place: tuple[Site, str, Callable[[Work], None]]) -> None:
+    site, session, way = place
+
+    async def work(client: Client) -> None:
+        never = await answer(client, "wait_for", agent="22", until="exited", timeout=1)
+        assert (never["end"], [one["agent"] for one in never["agents"]]) == ("timeout", ["22"])
+        waiting = asyncio.create_task(answer(client, "wait_for", agent="22", until="replied", timeout=60))
+        reply = 0
+        while not waiting.done():
+            # Not before somebody waits is it a reply; so again and again.
+            await asyncio.to_thread(site.mas, "send", "--session", session, "--from", "22", "21", f"true {reply}")
+            reply += 1
+        assert waiting.result()["end"] == "reached"
+        assert waiting.result()["reply"]["message"].startswith("true ")
+        assert "it can be: idle" in await refusal(client, "wait_for", until="tomorrow")
+
+    way(work)
 
 
 def test_what_is_refused_is_an_error_in_our_words(place: tuple[Site, str, Callable[[Work], None]]) -> None:
@@ -142,14 +163,14 @@ def test_what_is_refused_is_an_error_in_our_words(place: tuple[Site, str, Callab
 
 def test_an_agent_may_not_speak_as_another_nor_reach_another_session(served: Served) -> None:
     site = served.site
-    own, other = (site.start("--team", "pair", "--command", "cat") for _ in range(2))
+    own, other = (site.start("--team", "pair") for _ in range(2))
     env = environment_of(site, own, "21")
     assert "cannot speak as '23'" in site.mas("mcp", "--as", "23", env=env, code=8).stderr
     assert "not good for session" in site.mas("mcp", "--session", other, env=env, code=8).stderr
 
     async def work(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "21"
-        await answer(client, "send_message", target="23", message="hello")
+        await answer(client, "send_message", target="23", message="true hello")
         assert (await answer(client, "read_inbox"))["messages"] == []
 
     # What the address says counts for the owner only.
@@ -160,11 +181,11 @@ def test_an_agent_may_not_speak_as_another_nor_reach_another_session(served: Ser
 
 def test_a_person_has_them_too_and_can_be_any_agent(served: Served) -> None:
     site = served.site
-    session = site.start("--team", "pair", "--command", "cat")
+    session = site.start("--team", "pair")
 
     async def person(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "person"
-        await answer(client, "send_message", target="21", message="hello")
+        await answer(client, "send_message", target="21", message="true hello")
         assert "you are a person" in await refusal(client, "report_status", text="busy")
 
     async def agent(client: Client) -> None:
@@ -180,7 +201,7 @@ def test_a_person_has_them_too_and_can_be_any_agent(served: Served) -> None:
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_programs_of_either_generation_of_the_protocol_are_understood(served: Served, mode: str) -> None:
     site = served.site
-    session = site.start("--team", "pair", "--command", "cat")
+    session = site.start("--team", "pair")
     env = environment_of(site, session, "21")
 
     async def work(client: Client) -> None:
@@ -202,7 +223,7 @@ def test_nobody_comes_in_without_a_token(served: Served) -> None:
 
 def test_an_agents_tools_follow_the_server_as_it_goes_and_comes_back(served: Served) -> None:
     site = served.site
-    session = site.start("--team", "pair", "--command", "cat")
+    session = site.start("--team", "pair")
 
     async def work(client: Client) -> None:
         await answer(client, "report_status", text="with a server")

@@ -34,6 +34,7 @@ def test_the_code_of_every_error_is_as_promised() -> None:
         "NotSignedIn": "unauthorized",
         "Forbidden": "forbidden",
         "TooMuch": "too-much",
+        "TimedOut": "timed-out",
         "Corrupt": "corrupt",
         "Disk": "disk",
         "DiskFull": "disk-full",

@@ -11,6 +11,7 @@ import psutil
 
 from mas.pane.record import Record
 from mas.pane.states import States
+from mas.store.agentlog import AgentLog
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 
@@ -163,6 +164,32 @@ def test_a_title_that_only_moves_is_no_news(bare: Site) -> None:
         assert told(one) == [("title", "working", "", "⠋ Working"), ("title", "idle", "", "done")]
         # Titles are tmux's too.
         assert bytes(one.output) == b"".join(pieces)
+
+
+def test_titles_can_count_from_when_a_hook_has_spoken(bare: Site) -> None:
+    workspace(bare)
+    pieces = (b"\x1b]0;busy\x07", b"\x1b]0;free\x07" + report("state=working"))
+    options = {"sources": "title,hooks", "title_map": "working=^busy\nidle=^free", "titles_from": "hooks"}
+    with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), options=options) as one:
+        until(lambda: told(one) == [("osc7501", "working", "", "")], "what is no title")
+        with AgentLog(os.path.join(one.session, "logs", "agent-00.events.jsonl")) as log:
+            log.add({"event": "state", "source": "hooks", "state": "starting", "kind": "", "text": ""})
+        # Of what was told too soon the last counts.
+        until(lambda: [state[:2] for state in told(one)][1:] == [("hooks", "starting"), ("title", "idle")], "the title")
+
+
+def test_titles_do_not_wait_for_ever_for_a_hook(bare: Site) -> None:
+    session = os.path.join(bare.directory, "session")
+    os.makedirs(os.path.join(session, "logs"))
+    states = States(Record(session, "00"), ("title", "hooks"), 0.0, titles_wait=True)
+    states.say("title", "idle", "", "", 1.0)
+    assert states.due == 1.1
+    states.look(29.9)
+    assert states.due
+    assert not os.path.exists(os.path.join(session, "logs", "agent-00.events.jsonl"))
+    states.look(30.0)
+    assert not states.due
+    assert os.path.exists(os.path.join(session, "logs", "agent-00.events.jsonl"))
 
 
 def test_an_agent_without_a_source_is_told_to_run_and_its_reports_decide_nothing(bare: Site) -> None:

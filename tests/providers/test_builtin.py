@@ -14,6 +14,7 @@ import pytest
 
 from mas.model.errors import NoProgram
 from mas.model.team import Agent
+from mas.pane.screen import dialog_on, rules_of, state_on
 from mas.providers.provider import Home, Program, Providers
 from tests.site import short_directory
 
@@ -80,7 +81,8 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     files = dict(found.files)
     settings = json.loads(files[f"{STATE}/mas-settings.json"])
     hooks = settings["hooks"]
-    assert settings["permissions"]["allow"] == ["mcp__mas"]
+    # Its own default lets it run commands that nobody was asked about.
+    assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
     assert tools_of(json.loads(files[f"{STATE}/mas-mcp.json"])["mcpServers"]["mas"]) == TOOLS_PASSED
     assert set(hooks) == set(dict(found.hook_map))
     for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
@@ -170,6 +172,11 @@ def test_one_that_is_not_installed_says_how_to_get_it(name: str) -> None:
     [
         ("claude", " Is this a project you trust?\n   No, exit\n > Yes, I trust this folder\n", "trust"),
         ("claude", "                Not logged in · Run /login\n> \n", "auth"),
+        ("claude", "  Detected a custom API key in your environment\n    Yes\n  ❯ No (recommended)\n", "auth"),
+        ("claude", "  WARNING: Claude Code running in Bypass Permissions mode\n  ❯ No, exit\n", "question"),
+        ("gemini", "│ Enter Gemini API Key   │\n", "auth"),
+        ("gemini", "│ Do you trust the files in this folder?   │\n", "trust"),
+        ("claude", "a page that says: you are not logged in\n> ", ""),
         ("codex", " Choose how to go on\n> 1. Sign in with ChatGPT\n", "auth"),
         ("codex", " 3 hooks need review before they can run.\n", "trust"),
         ("claude", "an ordinary answer about trust in folders\n> ", ""),
@@ -181,6 +188,63 @@ def test_a_first_screen_that_waits_for_a_person_is_known(name: str, screen: str,
     assert [dialog.kind for dialog in dialogs if re.search(dialog.match, screen)] == ([kind] if kind else [])
 
 
+def screens() -> Iterator[tuple[str, str, str, str]]:
+    """The ends of screens that the real programs have shown: provider, which one, what it means, its text."""
+    directory = os.path.join(os.path.dirname(__file__), "screens")
+    for file_name in sorted(os.listdir(directory)):
+        with open(os.path.join(directory, file_name), encoding="utf-8") as file:
+            for part in file.read().split("=== ")[1:]:
+                head, _, text = part.partition("\n")
+                which, _, meaning = head.partition(": ")
+                yield file_name.split("-")[0], f"{file_name.removesuffix('.txt')} {which}", meaning, text
+
+
+SCREENS = list(screens())
+
+
+def read(name: str, screen: str) -> tuple[tuple[str, str, str] | None, str]:
+    """The dialog that a provider sees on a screen, and the state it reads there."""
+    status = Providers("/nowhere", {}).get(name).status
+    options = Program((), dialogs=status.startup_dialogs, screen_map=status.screen_map).options()
+    dialogs, states = rules_of(options.get("dialogs", ""), options.get("screen_map", ""))
+    lines = screen.rstrip().split("\n")
+    return dialog_on(lines, dialogs), state_on(lines, states)[0]
+
+
+@pytest.mark.parametrize(("name", "which", "meaning", "screen"), SCREENS, ids=[one[1] for one in SCREENS])
+def test_a_screen_that_a_program_has_shown_means_what_it_did(name: str, which: str, meaning: str, screen: str) -> None:
+    dialog, state = read(name, screen)
+    told = (dialog[1] or dialog[0]) if dialog else state
+    assert told == meaning.replace("-", "")
+    # Nor does any other take it for one of its own.
+    for other in {*REAL} - {name}:
+        assert read(other, screen) == (None, "")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_every_built_in_program_has_shown_screens(name: str) -> None:
+    assert len([which for agent, which, _, _ in SCREENS if agent == name]) >= 7
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        ("────────\nReadonly: ../ROLE.md\nmain.py  other.py\n>", "idle"),
+        ("────────\narchitect>", "idle"),
+        ("────────\nask multi>", "idle"),
+        # A message of which the last line is empty, before Enter or after it.
+        ("────────\n> one\n>", ""),
+        ("────────\n> one", ""),
+        ("an answer that ends so:\n>", ""),
+        ("Run shell command? (Y)es/(N)o/(D)on't ask again [Yes]:", "blocked"),
+        ("Add main.py to the chat? (Y)es/(N)o/(A)ll/(S)kip all/(D)on't ask again [Yes]:", "blocked"),
+        ("Add main.py to the chat? (Y)es/(N)o [Yes]: y\n\nAdded main.py", ""),
+    ],
+)
+def test_aiders_prompt_is_told_from_all_else_it_ends_with(end: str, state: str) -> None:
+    assert read("aider", f"Aider v0.86.2\n{end}\n\n\n") == (None, state)
+
+
 @pytest.mark.parametrize(
     ("name", "title", "state"),
     [
@@ -189,10 +253,10 @@ def test_a_first_screen_that_waits_for_a_person_is_known(name: str, screen: str,
         ("claude", "⠐ Thinking", "working"),
         ("codex", "00", None),
         ("codex", "⠏ 00", "working"),
-        ("codex", "[ . ] Action Required | 00", "blocked"),
+        ("codex", "[ . ] Action Required | 00", "blocked:permission"),
         ("gemini", "◇  Ready (00)", "idle"),
         ("gemini", "✦  Working… (00)", "working"),
-        ("gemini", "✋  Action Required (00)", "blocked"),
+        ("gemini", "✋  Action Required (00)", "blocked:permission"),
     ],
 )
 def test_titles_tell_states(name: str, title: str, state: str | None) -> None:

@@ -14,7 +14,7 @@ from tests.site import short_directory
 ALL = """
 provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
 models   = { default = "m" }
-input    = { method = "paste", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
+input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
 approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false }
 stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
 [launch]
@@ -28,8 +28,11 @@ seed      = { "{state_dir}/s" = "template" }
 [status]
 sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
 start_timeout = 30
-title_map = { working = "^x" }
-hook_map  = { Took = "working" }
+titles_from = "hooks"
+title_map = { working = "^x", "blocked:permission" = "^y" }
+screen_map = { idle = "^y$", blocked = "z" }
+quiet = 2
+hook_map  = { Took = "working", Asks = "blocked:permission" }
 startup_dialogs = [
     { match = "trust", report = "blocked:trust", hint = "see {workspace}" },
     { match = "x", report = "error" },
@@ -58,8 +61,8 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     mine = read_provider(written(place, ALL), "mine")
     assert (mine.id, mine.description, mine.min_version, mine.version_cmd) == ("mine", "d", "1.2", ("sh", "-v"))
     assert (mine.install, mine.model, mine.needs_command, mine.needs_place) == ("i", "m", False, True)
-    assert mine.input == ("paste", 0.5, "hook:Took", 9.0, "hold")
-    assert mine.approve == ("key", "y", "Escape", 1.0, False)
+    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold")
+    assert mine.approve == ("key", "y", "Escape", 1.0, False, 300.0)
     assert mine.stop == (("C-c", "C-c"), 5.0)
     assert mine.launch.argv == ("sh", ("--model", "{model}"))
     assert mine.launch.resume == ("sh", "{agent_uuid}")
@@ -70,8 +73,11 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.launch.seed == (("{state_dir}/s", "template"),)
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
     assert mine.status.start_timeout == 30
-    assert mine.status.title_map == (("working", "^x"),)
-    assert mine.status.hook_map == (("Took", "working"),)
+    assert mine.status.titles_from == "hooks"
+    assert mine.status.title_map == (("working", "^x"), ("blocked:permission", "^y"))
+    assert mine.status.screen_map == (("idle", "^y$"), ("blocked", "z"))
+    assert mine.status.quiet == 2
+    assert mine.status.hook_map == (("Took", "working"), ("Asks", "blocked:permission"))
     assert mine.status.startup_dialogs == (
         Dialog("trust", "blocked", "trust", "see {workspace}"),
         Dialog("x", "error", "", ""),
@@ -82,6 +88,21 @@ def test_little_is_enough(place: str) -> None:
     mine = read_provider(written(place, LEAST), "mine")
     assert (mine.launch.argv, mine.status.sources, mine.needs_place) == (("sh",), (), False)
     assert (mine.input.submit_delay, mine.input.ack, mine.approve.method) == (0.2, "none", "none")
+
+
+@pytest.mark.parametrize(
+    ("status", "sources"),
+    [
+        ("sources = ['osc7501']", ("osc7501",)),
+        ("sources = ['screen', 'osc7501']", ("osc7501", "screen")),
+        ("sources = ['title']\nscreen_map = { idle = 'x' }", ("title", "screen")),
+        ("startup_dialogs = [{ match = 'x', report = 'error' }]", ("screen",)),
+    ],
+)
+def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known_of_it(
+    place: str, status: str, sources: tuple[str, ...]
+) -> None:
+    assert read_provider(written(place, f"{LEAST}[status]\n{status}\n"), "mine").status.sources == sources
 
 
 @pytest.mark.parametrize(
@@ -140,6 +161,7 @@ def test_little_is_enough(place: str) -> None:
             "provider = { id = 'mine', needs_command = true }\n[launch]\nargv = ['sh']",
             "launch.argv: a provider that needs a command has no arguments of its own",
         ),
+        (f"{LEAST}[input]\nheader = '{'x' * 17}'", "input.header must be at most 16 printable characters"),
         (f"{LEAST}[input]\nsubmit_delay = 'x'", "input.submit_delay must be from 0 to 600 seconds"),
         (f"{LEAST}[input]\nsubmit_delay = -1", "input.submit_delay must be from 0 to 600 seconds"),
         (f"{LEAST}[input]\nsubmit_delay = inf", "input.submit_delay must be from 0 to 600 seconds"),
@@ -157,7 +179,24 @@ def test_little_is_enough(place: str) -> None:
         (f"{LEAST}[status]\ntitle_map = {{ idle = '(' }}", "status.title_map.idle is not a regular expression: "),
         (f'{LEAST}[status]\ntitle_map = {{ idle = "a\\nb" }}', "status.title_map.idle must be one line"),
         (f"{LEAST}[status]\nhook_map = {{ 'a=b' = 'idle' }}", "status.hook_map: 'a=b' is not the name of a hook"),
+        (
+            f"{LEAST}[status]\ntitle_map = {{ 'idle:x' = 'x' }}",
+            "status.title_map: 'idle:x' must be STATE or blocked:KIND",
+        ),
+        (f"{LEAST}[status]\nhook_map = {{ Stop = 'blocked:' }}", "status.hook_map.Stop: 'blocked:' must be STATE or "),
+        (f"{LEAST}[status]\ntitles_from = 'x'", "status.titles_from is 'x'; it can be: start, hooks"),
         (f"{LEAST}[status]\nhook_map = {{ Stop = 'happy' }}", "status.hook_map.Stop: 'happy' is not a state"),
+        (
+            f"{LEAST}[status]\nscreen_map = {{ error = 'x' }}",
+            "status.screen_map: 'error' is not a state (states: idle, working, blocked)",
+        ),
+        (f"{LEAST}[status]\nscreen_map = {{ idle = '(' }}", "status.screen_map.idle is not a regular expression: "),
+        (f"{LEAST}[status]\nscreen_map = 1", "status.screen_map must be a table"),
+        (f"{LEAST}[status]\nquiet = 'long'", "status.quiet must be from 0 to 600 seconds"),
+        (
+            f'{LEAST}[[status.startup_dialogs]]\nmatch = "x"\nreport = "error"\nhint = "a\\nb"',
+            "status.startup_dialogs[0].hint must be one line",
+        ),
         (f"{LEAST}[status]\nstartup_dialogs = 7", "status.startup_dialogs must be a list of tables"),
         (
             f"{LEAST}[[status.startup_dialogs]]\nmatch = '['\nreport = 'error'",

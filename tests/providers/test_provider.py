@@ -155,15 +155,36 @@ def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Provi
 
 
 def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place: str) -> None:
-    assert providers.program(by("shell")).options() == {"sources": "foreground", "foreground": "1"}
-    assert providers.program(by("demo")).options() == {"sources": "osc7501"}
+    assert providers.program(by("shell")).options() == {
+        "sources": "foreground", "foreground": "1", "start_timeout": "60",
+    }  # fmt: skip
+    assert providers.program(by("demo")).options() == {"sources": "osc7501", "start_timeout": "60"}
     assert providers.program(run("sh")).options() == {}
     written(place, GOOD + '[status]\nsources = ["hooks", "title"]\ntitle_map = { idle = "^=", working = "a=b" }\n'
-            'hook_map = { Stop = "idle" }')  # fmt: skip
+            'titles_from = "hooks"\nhook_map = { Stop = "idle" }')  # fmt: skip
     assert providers.program(by("mine")).options() == {
         "sources": "hooks,title",
+        "start_timeout": "60",
+        "titles_from": "hooks",
         "title_map": "idle=^=\nworking=a=b",
         "hook_map": "Stop=idle",
+    }
+
+
+def test_the_launcher_is_told_what_to_look_for_on_a_screen(providers: Providers, place: str) -> None:
+    written(place, GOOD + """[status]
+start_timeout = 0
+quiet = 0.5
+screen_map = { idle = '^> ?$', blocked = 'y=n' }
+startup_dialogs = [
+    { match = 'a=b', report = 'blocked:trust', hint = 'trust {workspace} first' },
+    { match = 'c', report = 'error' },
+]""")  # fmt: skip
+    assert providers.program(by("mine"), Home(workspace="/a\tb\nc/{model}")).options() == {
+        "sources": "screen",
+        "dialogs": "blocked:trust=a=b\ttrust /a b c/{model} first\nerror:=c\t",
+        "screen_map": "idle=^> ?$\nblocked=y=n",
+        "quiet": "0.5",
     }
 
 

@@ -92,7 +92,7 @@ def test_no_hook_of_the_user_puts_a_shell_among_the_agents(bare: Site, hooks: li
     ground = Ground(bare, ServerMode.DEFAULT)
     place, panes = ground.open(ground.plan(PAIR))
     ground.runtime.screen(place, panes["10"], 5)
-    ground.runtime.paste(place, panes["10"], "hello", 0.0)
+    ground.runtime.paste(place, panes["10"], "hello", enter=True)
     assert [state.agent for state in ground.runtime.panes(place)] == AGENTS_OF_PAIR
     assert [(pane.window, pane.pane) for pane in seen(place)] == [
         ("meta", panes["00"]),

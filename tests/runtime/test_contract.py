@@ -178,9 +178,11 @@ def test_what_is_typed_to_a_dead_pane_is_refused_and_executed_by_nobody(ground: 
     marker = os.path.join(ground.site.directory, "executed")
     place, pane = ground.solo("sh", "-c", "exit 0")
     until(lambda: ground.runtime.panes(place)[0].dead, "the end of the program")
-    for delay in (0.0, 0.01):
+    for enter in (True, False):
         with pytest.raises(AgentExited):
-            ground.runtime.paste(place, pane, f"touch {marker}", delay)
+            ground.runtime.paste(place, pane, f"touch {marker}", enter)
+    with pytest.raises(AgentExited):
+        ground.runtime.enter(place, pane)
     (state,) = ground.runtime.panes(place)
     assert state.dead
     assert started_by(ground.site, "sh") == []
@@ -205,7 +207,7 @@ def test_a_paste_arrives_byte_for_byte_with_enter_after_it(bare: Site, text: str
     mode = ["bracketed"] if bracketed else []
     place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file, *mode)
     until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
-    ground.runtime.paste(place, pane, text, 0.0)
+    ground.runtime.paste(place, pane, text, enter=True)
     wanted = text.encode()
     wanted = b"\x1b[200~" + wanted + b"\x1b[201~\r" if bracketed else wanted + b"\r"
     until(lambda: os.path.getsize(file) >= len(wanted), "all of the text")
@@ -217,7 +219,7 @@ def test_a_paste_arrives_byte_for_byte_with_enter_after_it(bare: Site, text: str
 def test_typing_to_a_pane_that_is_gone_says_so_and_keeps_no_copy(ground: Ground) -> None:
     place, _ = ground.solo()
     with pytest.raises(AgentExited):
-        ground.runtime.paste(place, "%999", "secret", 0.0)
+        ground.runtime.paste(place, "%999", "secret", enter=True)
     assert ground.site.tmux("list-buffers", socket=place.socket) == ""
 
 
@@ -226,8 +228,20 @@ def test_a_pane_that_a_person_scrolled_back_still_takes_text(ground: Ground) -> 
     place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file)
     until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
     ground.site.tmux("copy-mode", "-t", pane, socket=place.socket)
-    ground.runtime.paste(place, pane, "hello", 0.0)
+    ground.runtime.paste(place, pane, "hello", enter=True)
     until(lambda: os.path.getsize(file) >= len(b"hello\r"), "the text")
+    with open(file, "rb") as typed:
+        assert typed.read() == b"hello\r"
+
+
+def test_a_paste_and_its_enter_can_be_two_steps(ground: Ground) -> None:
+    file = os.path.join(ground.site.directory, "typed")
+    place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file)
+    until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
+    ground.runtime.paste(place, pane, "hello", enter=False)
+    until(lambda: os.path.getsize(file) >= len(b"hello"), "the text")
+    ground.runtime.enter(place, pane)
+    until(lambda: os.path.getsize(file) >= len(b"hello\r"), "Enter")
     with open(file, "rb") as typed:
         assert typed.read() == b"hello\r"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from threading import Event, Thread
 
 import psutil
@@ -106,3 +108,36 @@ def _name(process: psutil.Process) -> str:
         return process.name()
     except psutil.Error:
         return ""
+
+
+_SLOW_TMUX = """#!/bin/sh
+echo $$ > "$PLACE/began.tmp"
+mv "$PLACE/began.tmp" "$PLACE/began"
+until test -e "$PLACE/go"; do sleep 0.01; done
+cat > "$PLACE/read.tmp"
+mv "$PLACE/read.tmp" "$PLACE/read"
+"""
+_TYPIST = """
+import os, sys
+from mas.runtime.tmux import Tmux
+
+Tmux(sys.argv[1], True, dict(os.environ)).alone(["load-buffer", "-"], stdin=b"x" * (1 << 20))
+"""
+
+
+def test_a_client_whose_process_is_killed_does_not_read_half_of_a_text(bare: Site) -> None:
+    """It would paste that half, and press Enter behind it."""
+    program = os.path.join(bare.directory, "tmux")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(_SLOW_TMUX)
+    os.chmod(program, 0o755)
+    env = {**bare.env, "PLACE": bare.directory, "PATH": f"{bare.directory}:{bare.env['PATH']}"}
+    typist = subprocess.Popen([sys.executable, "-c", _TYPIST, os.path.join(bare.directory, "s")], env=env)
+    until(lambda: os.path.exists(os.path.join(bare.directory, "began")), "the client")
+    typist.kill()
+    typist.wait()
+    with open(os.path.join(bare.directory, "go"), "w", encoding="utf-8"):
+        pass
+    read = os.path.join(bare.directory, "read")
+    until(lambda: os.path.exists(read), "what it read")
+    assert os.path.getsize(read) == 1 << 20

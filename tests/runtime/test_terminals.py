@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from mas.model.errors import AgentExited, BadInput
+from mas.model.errors import AgentExited, BadInput, Conflict
+from mas.runtime import teams
 from mas.runtime.control import Connections
-from mas.runtime.runtime import Place, Snapshot
+from mas.runtime.runtime import PanePlan, Place, Snapshot
 from mas.settings import ServerMode
 from tests.runtime.ground import Ground, seen, started_by
 from tests.site import AGENTS, Site, until
@@ -61,6 +62,48 @@ def test_keys_reach_no_dead_pane_no_missing_one_and_no_other_teams(ground: Groun
     assert ground.runtime.screen(other, living, 5) == ""
     assert started_by(ground.site, "sh") == []
     assert ground.site.tmux("list-buffers", socket=place.socket) == ""
+
+
+def test_a_key_is_pressed_by_its_name_and_only_in_the_process_that_was_seen(ground: Ground) -> None:
+    file = os.path.join(ground.site.directory, "typed")
+    place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file)
+    until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
+    (state,) = ground.runtime.panes(place)
+    ground.site.tmux("copy-mode", "-t", pane, socket=place.socket)
+    for wrong in (state._replace(pid=1), state._replace(pane="%999")):
+        with pytest.raises(AgentExited):
+            ground.runtime.press(place, wrong, "x")
+    with pytest.raises(AgentExited):
+        ground.runtime.press(Place(place.socket, "mas-ffffffff"), state, "x")
+    for key in ("Enter", "Escape", "y", "C-c"):
+        ground.runtime.press(place, state, key)
+    until(lambda: os.path.getsize(file) >= 4, "all of them")
+    with open(file, "rb") as typed:
+        assert typed.read() == b"\r\x1by\x03"
+
+
+def test_a_pane_whose_program_ended_runs_another_and_stays_itself(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, pane = ground.solo("sh", "-c", "exit 3")
+    other, living = ground.solo("cat", "-", name="mas-00000000")
+    until(lambda: ground.runtime.panes(place)[0].dead, "the end of the program")
+    file = os.path.join(ground.site.directory, 'it\'s; "here" #{pane_id} $HOME')
+    plan = PanePlan("00", "role", ("sh", "-c", 'echo "$MAS_PANE" >"$0"; exec sleep 1000', file), "the mark")
+    for wrong in (Place(place.socket, "mas-ffffffff"), other):
+        with pytest.raises(Conflict):
+            ground.runtime.reopen(wrong, pane, plan)
+    ground.runtime.reopen(place, pane, plan)
+    (state,) = ground.runtime.panes(place)
+    assert (state.pane, state.agent, state.dead, state.exit_status) == (pane, "00", False, None)
+    until(lambda: os.path.exists(file) and os.path.getsize(file), "the program")
+    with open(file, encoding="utf-8") as said:
+        assert said.read() == "the mark\n"
+    monkeypatch.setattr(teams, "_ENDING", 0.1)
+    with pytest.raises(Conflict, match="has not ended"):
+        ground.runtime.reopen(other, living, plan)
+    with pytest.raises(Conflict):
+        ground.runtime.reopen(place, "%999", plan)
 
 
 def size_of(place: Place, pane: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mas.client import RemoteMas
+from mas.model.approvals import ApprovalList
 from mas.model.errors import (
     AgentExited,
     Archived,
@@ -38,6 +39,9 @@ from tests.site import Site, until
 UNKNOWN = SessionId("00000000-0000-4000-8000-000000000000")
 SOLO = Run(team=team_named("solo"), command="cat")
 PAIR = Run(team=team_named("pair"), command="cat")
+# Longer than any message takes to an agent that is there.
+WAIT = 30.0
+DEMO = Run(team=team_named("solo"), provider="demo")
 ONCE = "m-0123456789abcdef"
 
 
@@ -173,6 +177,9 @@ def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
         "send": lambda: mas.send(UNKNOWN, "00", "hello"),
         "messages": lambda: mas.messages(UNKNOWN),
         "output": lambda: mas.output(UNKNOWN, "00", 10),
+        "approvals": lambda: mas.approvals(UNKNOWN),
+        "answer": lambda: mas.answer(UNKNOWN, "00", True),
+        "restart agent": lambda: mas.restart_agent(UNKNOWN, "00"),
     }
     for verb, ask in verbs.items():
         with pytest.raises(NoSession) as caught:
@@ -215,6 +222,8 @@ def test_an_agent_that_is_not_there_is_not_found(mas: Mas) -> None:
         lambda: mas.messages(session, "99"),
         lambda: mas.send(session, "99", "hello"),
         lambda: mas.send(session, "nobody", "hello"),
+        lambda: mas.answer(session, "99", True),
+        lambda: mas.restart_agent(session, "99"),
     )
     for ask in verbs:
         with pytest.raises(NoAgent):
@@ -230,6 +239,47 @@ def test_an_agent_that_has_ended_gets_no_message(mas: Mas) -> None:
     assert [delivery.state for delivery in mas.messages(session).messages[0].deliveries] == ["undelivered"]
     with pytest.raises(Conflict, match="sent before and not delivered"):
         mas.send(session, "00", "hello", message_id=ONCE)
+
+
+def test_an_agent_that_asks_is_listed_and_answered(mas: Mas) -> None:
+    session = started(mas, DEMO)
+    until(lambda: mas.show(session).agents[0].state == "idle", "the agent")
+    assert mas.approvals() == mas.approvals(session) == ApprovalList(())
+    with pytest.raises(Conflict, match="it is idle") as refused:
+        mas.answer(session, "00", True)
+    assert (refused.value.code, refused.value.hint) == ("wrong-state", f"mas show {session}")
+    for allow, question in ((True, "go on ✓"), (False, "stop")):
+        mas.send(session, "00", f"/ask {question}")
+        until(lambda: mas.approvals().approvals, "the question")
+        (found,) = mas.approvals(session).approvals
+        assert mas.approvals().approvals == (found,)
+        assert (found.session_id, found.agent, found.kind, found.text) == (session, "00", "permission", question)
+        assert (found.provider, found.can_answer, found.why_not) == ("demo", True, "")
+        answer = mas.answer(session, "00", allow)
+        assert (answer.allowed, answer.kind, answer.text) == (allow, "permission", question)
+        assert answer.state in ("working", "idle")
+        until(lambda: mas.show(session).agents[0].state == "idle", "the agent goes on")
+        assert mas.approvals() == ApprovalList(())
+    mas.stop(session)
+    assert mas.approvals(session) == ApprovalList(())
+    with pytest.raises(Conflict, match="not running"):
+        mas.answer(session, "00", True)
+
+
+def test_an_agent_is_restarted_in_its_pane(mas: Mas) -> None:
+    session = started(mas, SOLO._replace(command="sleep 1000"))
+    until(lambda: mas.show(session).agents[0].state == "unknown", "the agent")
+    pane = mas.show(session).agents[0].pane
+    with pytest.raises(Conflict, match="is running") as refused:
+        mas.restart_agent(session, "00")
+    assert refused.value.hint == f"mas restart-agent --force {session} 00"
+    found = mas.restart_agent(session, "00", force=True)
+    assert (found.session_id, found.agent.id, found.agent.state, found.agent.pane) == (session, "00", "starting", pane)
+    assert found.warnings == ("Began anew: 00 (generic cannot bring a conversation back)",)
+    until(lambda: mas.show(session).agents[0].state == "unknown", "the agent again")
+    mas.stop(session)
+    with pytest.raises(Conflict, match="not running"):
+        mas.restart_agent(session, "00")
 
 
 def test_a_start_that_cannot_be_leaves_nothing(mas: Mas, site: Site) -> None:
@@ -346,15 +396,15 @@ def test_sessions_are_listed_by_page_and_status(mas: Mas) -> None:
 def test_messages_are_typed_kept_and_told_of(mas: Mas) -> None:
     session = started(mas, PAIR)
     text = "Grüße 👋\n\tzweite Zeile"
-    sent = mas.send(session, "development", text, message_id=ONCE)
+    sent = mas.send(session, "development", text, message_id=ONCE, force=True, wait=WAIT)
     assert (sent.agents, sent.bytes, sent.id) == (("21", "23"), len(text.encode()), ONCE)
     assert [(type(found), found.state) for found in sent.deliveries] == [(Delivery, DeliveryState.TYPED)] * 2
     until(lambda: "zweite Zeile" in mas.output(session, "23", 20).text, "the agent shows it")
     assert "Grüße 👋" in mas.output(session, "21", 20).text
-    assert mas.send(session, "development", text, message_id=ONCE) == sent
+    assert mas.send(session, "development", text, message_id=ONCE, force=True) == sent
     with pytest.raises(MasError):
-        mas.send(session, "21", "other words", message_id=ONCE)
-    mas.send(session, "21", "from a colleague", sender="23")
+        mas.send(session, "21", "other words", message_id=ONCE, force=True)
+    mas.send(session, "21", "from a colleague", sender="23", force=True, wait=WAIT)
     whole = mas.messages(session)
     assert (whole.total, [message.message for message in whole.messages]) == (2, [text, "from a colleague"])
     assert [message.sender for message in whole.messages] == [None, "23"]
@@ -364,6 +414,37 @@ def test_messages_are_typed_kept_and_told_of(mas: Mas) -> None:
     assert mas.messages(session, "23", box="inbox").messages == whole.messages[:1]
     assert mas.messages(session, "23").total == 2
     assert mas.message_counts() == {"queued": 0, "typed": 3, "acknowledged": 0, "undelivered": 0}
+
+
+def test_who_waits_learns_when_agents_are_idle_and_what_keeps_them_from_it(mas: Mas) -> None:
+    session = started(mas, Run(team=team_named("pair"), provider="demo"))
+    ready = mas.wait(session, timeout=WAIT)
+    assert (ready.until, ready.end) == ("idle", "reached")
+    assert [(one.agent, one.state) for one in ready.agents] == [("21", "idle"), ("23", "idle")]
+    sent = mas.send(session, "21", "/work 3600")
+    busy = mas.wait(session, "21", timeout=0.0)
+    assert busy.end == "timeout"
+    mas.send(session, "23", "/ask may I?")
+    assert mas.wait(session, "23", "blocked", WAIT).end == "reached"
+    asks = mas.wait(session, "23", timeout=WAIT)
+    assert (asks.end, asks.agents[0].state) == ("blocked", "blocked")
+    assert "may I?" in asks.agents[0].text
+    mas.send(session, "person", "before", sender="21")
+    replied = mas.wait(session, "21", "answered", WAIT, after=sent.id)
+    assert replied.reply
+    assert (replied.end, replied.reply.message) == ("reached", "before")
+    none = mas.wait(session, "21", "replied", 0.0)
+    assert (none.end, none.reply) == ("timeout", None)
+    colleague = mas.send(session, "23", "look at this", sender="21")
+    assert mas.wait(session, "21", "replied", WAIT, asker="23", after=sent.id).reply
+    assert mas.wait(session, "21", "replied", 0.0, asker="23", after=colleague.id).reply is None
+    mas.stop(session)
+    assert mas.wait(session, timeout=WAIT).end == "exited"
+    assert mas.wait(session, until="exited", timeout=WAIT).end == "reached"
+    with pytest.raises(BadInput):
+        mas.wait(session, until="tomorrow")
+    with pytest.raises(NoAgent):
+        mas.wait(session, "99")
 
 
 def test_a_message_that_cannot_be_typed_exactly_is_bad_input(mas: Mas) -> None:
@@ -425,7 +506,7 @@ def test_events_are_told_from_where_one_left_off(mas: Mas) -> None:
     before = mas.events()
     assert (before.events, before.gap) == ((), False)
     session = started(mas)
-    mas.send(session, "00", "hello")
+    mas.send(session, "00", "hello", force=True, wait=WAIT)
     page = mas.events(before.last)
     assert {(event.event, event.session_id) for event in page.events} >= {("session", session), ("message", session)}
     assert not page.gap
@@ -556,8 +637,8 @@ def test_every_reading_verb_answers_the_same_from_both_sides(both: Both) -> None
         remote.stop(session)
     remote.archive(archived)
     remote.delete(deleted)
-    local.send(pair, "all", "one\nzwei")
-    remote.send(pair, "21", "three", sender="23")
+    local.send(pair, "all", "one\nzwei", force=True, wait=WAIT)
+    remote.send(pair, "21", "three", sender="23", force=True, wait=WAIT)
     until(lambda: local.show(ended).agents[0].exit_status == 7, "the agent has ended")
     until(lambda: "three" in local.output(pair, "21", 20).text, "the agent shows it")
     questions: dict[str, Callable[[Mas], object]] = {
@@ -580,6 +661,7 @@ def test_every_reading_verb_answers_the_same_from_both_sides(both: Both) -> None
         "messages": lambda mas: mas.messages(pair),
         "inbox": lambda mas: mas.messages(pair, "21", box="inbox"),
         "counts": lambda mas: mas.message_counts(),
+        "approvals": lambda mas: mas.approvals(),
         "output": lambda mas: mas.output(pair, "21", 50),
         "logs": lambda mas: mas.logs(pair, "21", 50),
         "events": lambda mas: mas.events("0"),

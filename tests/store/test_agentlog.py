@@ -48,11 +48,25 @@ def test_the_last_run_is_its_start_the_last_words_of_all_and_its_end(path: str) 
     say(path, "hooks", "blocked")
     found = [json.loads(line) for line in last_run(path)]
     assert [(event["event"], event.get("text", "").split(" ")[0]) for event in found] == [
-        *(("start", ""), ("state", "499"), ("state", ""), ("state", "499")),
+        *(("start", ""), ("state", "499"), ("state", "499"), ("state", "")),
     ]
     assert found[0]["pid"] == 2
     add(path, "exit", status=7)
     assert json.loads(last_run(path)[-1])["status"] == 7
+
+
+def test_a_run_is_found_whole_however_long_it_is(path: str) -> None:
+    """It is read from its end in pieces, and a piece may begin in the middle of the start's line."""
+    add(path, "start", pid=1)
+    add(path, "start", pid=2)
+    start = os.path.getsize(path) // 2
+    add(path, "hook", name="x" * ((1 << 16) - start - 60))
+    found = set()
+    while os.path.getsize(path) < (1 << 16) + 3 * start:
+        found.add(json.loads(last_run(path)[0])["pid"])
+        with open(path, "ab") as file:
+            file.write(b"{}\n")
+    assert found == {2}
 
 
 def test_there_is_no_run_in_what_is_none(path: str) -> None:
@@ -142,4 +156,6 @@ def test_plain_text_is_bounded_and_harmless() -> None:
 
 
 def test_all_rooms_know_the_same_sources() -> None:
-    assert tuple(source.decode() for source in agentlog._SOURCES) == SOURCES == providers_format.SOURCES
+    assert SOURCES == providers_format.SOURCES
+    # What the launcher says itself is kept too.
+    assert tuple(source.decode() for source in agentlog._SOURCES) == (*SOURCES, "launcher")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mas.store.launch import launch_path, read_launch, write_launch
+from mas.store.launch import launch_path, read_launch, read_resume, write_launch
 from tests.site import short_directory
 from tests.store.samples import mode, put, read, umask
 
@@ -29,6 +29,18 @@ def test_a_launch_reads_back_as_it_was_written(argv: list[str], env: dict[str, s
         path = os.path.join(directory, "launch")
         write_launch(path, argv, env, options)
         assert read_launch(path) == (argv, env, options)
+
+
+@given(ARGV, VARIABLES, ARGV)
+@example(["sh"], {}, [""])
+def test_what_to_go_on_with_is_kept_beside_it(argv: list[str], options: dict[str, str], resume: list[str]) -> None:
+    with short_directory() as directory:
+        path = os.path.join(directory, "launch")
+        write_launch(path, argv, {}, options)
+        assert read_resume(path) == []
+        write_launch(path, argv, {}, options, resume)
+        assert read_launch(path) == (argv, {}, options)
+        assert read_resume(path) == resume
 
 
 def test_a_shorter_launch_leaves_nothing_of_a_longer_one(place: str) -> None:

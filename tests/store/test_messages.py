@@ -24,6 +24,7 @@ from mas.model.ids import SessionId
 from mas.model.message import Box, Delivery, DeliveryState, Message, parse_message
 from mas.store import messages as module
 from mas.store.layout import Layout
+from mas.store.mailbox import MIGRATIONS, VERSION, Pending
 from mas.store.messages import Messages
 from mas.store.workspace import Workspace
 from tests.site import short_directory
@@ -112,7 +113,7 @@ def test_the_database_is_private_and_stands_alone_when_nobody_uses_it(
     assert {name for name in os.listdir(private) if "messages" in name} == {"messages.db", "messages.lock"}
     with closing(sqlite3.connect(store.path(session))) as found:
         assert found.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert found.execute("PRAGMA user_version").fetchone() == (module.VERSION,)
+        assert found.execute("PRAGMA user_version").fetchone() == (VERSION,)
 
 
 def test_what_must_last_is_on_the_disk_before_it_is_answered(store: Messages, session: str) -> None:
@@ -134,7 +135,9 @@ def test_what_must_last_is_on_the_disk_before_it_is_answered(store: Messages, se
         mailbox.step(first.id, ["00"], TYPED, NOW)
         assert waits() == full
         mailbox.begin(second.id, "00", NOW)
-        mailbox.give_up(second.id, "00", NOW, "why")
+        mailbox.put_back(second.id, "00")
+        assert waits() == off
+        mailbox.enter_again(first.id, "00", NOW)
         assert waits() == full
         with store.open(session) as other:
             other.add(a_message(), lasting=False)
@@ -175,25 +178,30 @@ def test_a_step_is_taken_with_all_agents_or_none(store: Messages, session: str) 
     )
 
 
-def test_what_is_being_typed_waits_no_longer_and_is_begun_once(store: Messages, session: str) -> None:
+def test_the_oldest_that_is_not_all_the_way_is_an_agents_next(store: Messages, session: str) -> None:
     first, second = a_message("one", "00", "21"), a_message("two", "00")
-    put(store, session, first, second)
     with store.open(session) as mailbox:
-        assert mailbox.pending("00") == [first, second]
-        mailbox.begin(first.id, "00", NOW)
-        assert mailbox.being_typed() == [(first.id, "00")]
-        assert (mailbox.pending("00"), mailbox.pending("21")) == ([second], [first])
+        mailbox.add(first)
+        mailbox.add(second, forced=True)
+        assert mailbox.next("00") == Pending(first, QUEUED, None, None, forced=False)
+        assert (mailbox.next("22"), mailbox.waiting()) == (None, ["00", "21"])
+        mailbox.begin(first.id, "00", "t1")
+        assert mailbox.next("00") == Pending(first, QUEUED, "t1", None, forced=False)
         for message_id, agent in ((first.id, "00"), (first.id, "22"), ("m-0000000000000000", "00")):
             with pytest.raises(Conflict, match="not waiting"):
                 mailbox.begin(message_id, agent, NOW)
-        mailbox.step(first.id, ["00"], TYPED, NOW)
-        assert mailbox.being_typed() == []
-        assert not mailbox.give_up(first.id, "00", NOW, "why")
-        mailbox.begin(second.id, "00", NOW)
-        assert mailbox.give_up(second.id, "00", "later", "why")
-        assert mailbox.get(second.id).deliveries == (Delivery("00", UNDELIVERED, "later", "why"),)
-        assert not mailbox.give_up(first.id, "21", NOW, "why"), "nobody was typing it"
-        assert mailbox.counts() == {"queued": 1, "typed": 1, "acknowledged": 0, "undelivered": 1}
+        mailbox.put_back(first.id, "00")
+        mailbox.begin(first.id, "00", "t2")
+        mailbox.step(first.id, ["00"], TYPED, "t3", awaited=True)
+        mailbox.enter_again(first.id, "00", "t4")
+        typed = mailbox.next("00")
+        assert typed
+        assert typed[1:] == (TYPED, None, "t4", False)
+        mailbox.step(first.id, ["00"], ACKNOWLEDGED, "t5")
+        assert mailbox.next("00") == Pending(second, QUEUED, None, None, forced=True)
+        mailbox.step(second.id, ["00"], TYPED, "t6")
+        assert (mailbox.next("00"), mailbox.waiting()) == (None, ["21"]), "no word is awaited of it"
+        assert mailbox.counts() == {"queued": 1, "typed": 1, "acknowledged": 1, "undelivered": 0}
 
 
 def test_pages_are_counted_from_the_newest_and_told_newest_last(store: Messages, session: str) -> None:
@@ -414,7 +422,7 @@ def test_a_database_of_a_newer_version_is_left_alone(layout: Layout, session: st
     store, warned = a_store(layout)
     put(store, session, a_message())
     with closing(sqlite3.connect(store.path(session))) as found:
-        found.execute(f"PRAGMA user_version = {module.VERSION + 1}")
+        found.execute(f"PRAGMA user_version = {VERSION + 1}")
     with pytest.raises(Corrupt, match="newer MAS"):
         everything(store, session)
     assert (warned, store.kept_aside(session)) == ([], [])
@@ -426,8 +434,8 @@ def test_a_database_of_an_older_version_is_brought_up_to_date_once(
     store, warned = a_store(layout)
     old = a_message("old")
     put(store, session, old)
-    monkeypatch.setattr(module, "_MIGRATIONS", (*module._MIGRATIONS, "ALTER TABLE messages ADD COLUMN subject TEXT"))
-    monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
+    monkeypatch.setattr(module, "MIGRATIONS", (*MIGRATIONS, "ALTER TABLE messages ADD COLUMN subject TEXT"))
+    monkeypatch.setattr(module, "VERSION", VERSION + 1)
     for _ in range(2):
         with store.open(session) as mailbox:
             assert mailbox._sql.execute("SELECT message, subject FROM messages").fetchall() == [("old", None)]

@@ -17,6 +17,7 @@ Arguments = argparse.Namespace
 Result = TypeVar("Result")
 
 ID_HELP = "a session: UUID, 4 or more of its first characters, or mas-xxxxxxxx"
+_LONGEST = 7 * 86400.0
 OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active one"
 
 
@@ -64,6 +65,17 @@ def session_and_agent(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]
 def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
     parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
     parser.add_argument("agent", nargs="?", metavar="AGENT", help=agent)
+
+
+def seconds(text: str) -> float:
+    """An argument that is a time in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _LONGEST:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {shown(text)}")
+    return value
 
 
 def add_sessions(parser: argparse.ArgumentParser, which: str, id_help: str = ID_HELP) -> None:

@@ -28,13 +28,19 @@ _OF_STATUS = {
     "stop": "active",
     "attach": "active",
     "send": "active",
+    "ask": "active",
+    "wait": "active",
+    "approvals": "active",
+    "approve": "active",
+    "deny": "active",
+    "restart-agent": "active",
     "restore": "stopped",
     "archive": "stopped",
     "unarchive": "archived",
     "undelete": "deleted",
 }
 _PATHS = {"FILE": ":files", "DIR": ":directories"}
-_GROUPS = {"managers": "the first of every unit", "all": "everybody"}
+_GROUPS = {"managers": "the first of every unit", "all": "everybody", "person": "whoever reads the inbox"}
 # Looking at a session asks tmux once; a prompt must not wait for hundreds.
 _MOST_LOOKS = 8
 

@@ -1,6 +1,7 @@
 """mas hook: Notes what an agent's program tells of itself; called by that program, inside a pane.
 
-Reads JSON from standard input. Says nothing and never fails, whatever it gets: an agent must not be disturbed.
+Reads JSON from standard input. Never fails, whatever it gets: an agent must not be disturbed. Says nothing, but for the
+answer to a question where the agent's provider has it asked here.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import argparse
 import os
 import select
 import time
+from contextlib import suppress
 
 from mas.cli.render import Render
+from mas.model.errors import MasError
 from mas.settings import inside
 
 EXAMPLES = """
@@ -29,10 +32,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Render) -> int:
     where = inside()
     if where.directory and where.agent and args.name:
-        from mas.service.hook import note_hook
+        from mas.service.hook import hear_answer, note_hook
 
-        note_hook(where.directory, where.agent, args.name[0], _payload())
+        question = note_hook(where.directory, where.agent, args.name[0], _payload())
+        if question:
+            with suppress(MasError, OSError):
+                hear_answer(question, lambda answer: _say(answer, out))
     return 0
+
+
+def _say(answer: str, out: Render) -> None:
+    out.line(answer)
+    out.flush()
 
 
 def _payload() -> bytes:

@@ -59,7 +59,8 @@ def _state(message: Message, agent: str | None) -> str:
     """How far the message came: with one agent, or with all it is for, and why no further."""
     meant = [delivery for delivery in message.deliveries if agent in (None, delivery.agent)]
     counted = Counter(
-        f"{delivery.state}: {delivery.reason}" if delivery.reason else delivery.state for delivery in meant
+        f"{delivery.state}: {delivery.reason.splitlines()[0]}" if delivery.reason else delivery.state
+        for delivery in meant
     )
     if len(counted) == 1:
         return next(iter(counted))

@@ -20,6 +20,7 @@ from mas.model.errors import (
     Disk,
     MasError,
     NotFound,
+    TimedOut,
     Unavailable,
 )
 from mas.settings import ServerAddress, as_agent, server_address
@@ -37,8 +38,14 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Working with agents": {
         "attach": "see a session in tmux",
-        "send": "type a message to agents",
+        "send": "send a message to agents",
+        "ask": "send a message and wait for the answer",
+        "wait": "wait until agents are idle, ask or reply",
         "inbox": "show messages and how far they came",
+        "approvals": "show what agents wait for somebody to decide",
+        "approve": "allow what an agent asks for",
+        "deny": "deny what an agent asks for",
+        "restart-agent": "run an agent that ended again",
         "output": "show an agent's screen",
         "report": "say, as an agent, what you are doing",
         "logs": "show a session's or an agent's log",
@@ -81,6 +88,7 @@ _EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (Disk, 6),
     (Unavailable, 7),
     (Denied, 8),
+    (TimedOut, 9),
     (MasError, 1),
 )
 EXIT_CODE_HELP = """\
@@ -90,7 +98,7 @@ exit codes:
   2  bad arguments             6  the disk is full or refused
   3  no such workspace,        7  tmux, a server or an agent's program is missing
      session or agent          8  the token is missing, wrong or not for this
-                             130  interrupted"""
+130  interrupted               9  the time to wait was over"""
 
 
 class CommandModule(Protocol):
@@ -223,7 +231,7 @@ def load(command: str) -> CommandModule:
         near = get_close_matches(command, COMMANDS, 1)
         hint = f"mas {near[0]}" if near else "mas --help"
         raise BadInput(f"No command {command[:40]!r}", hint)
-    return importlib.import_module(f"mas.cli.{command}_")
+    return importlib.import_module(f"mas.cli.{command.replace('-', '_')}_")
 
 
 def top_parser() -> Parser:
@@ -266,6 +274,6 @@ def top_help() -> str:
     ]
     for title, group in GROUPS.items():
         lines += ["", f"{title}:"]
-        lines += [f"  {name:<11} {summary}" for name, summary in group.items()]
+        lines += [f"  {name:<13} {summary}" for name, summary in group.items()]
     lines += ["", "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
     return "\n".join(lines)

@@ -1,20 +1,26 @@
-"""mas send: Type a message to agents, byte for byte, and press Enter."""
+"""mas send: Send a message to agents; each gets it, byte for byte, as soon as it is idle."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, seconds, session_of
 from mas.cli.render import Render
 from mas.model.errors import BadInput
+from mas.model.message import LARGEST, DeliveryState
+from mas.model.reports import Sent
 from mas.settings import inside
 
 EXAMPLES = """
 mas send 00 "Plan the release"
 mas send --session 550e8400 development "Pull before you push"
 mas send managers - < brief.md
+mas send 21 --file brief.md
+mas send person "The release is out"
 """
+# Long enough for an agent that is ready to say that it has the message.
+_WAIT = 2.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,21 +34,66 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", dest="message_id", metavar="MESSAGE-ID", help="its id; sent again with the same one, nothing is typed"
     )
-    parser.add_argument("target", metavar="TARGET", help="an agent (two digits), a unit, managers or all")
+    parser.add_argument("--force", action="store_true", help="do not wait until the agent is idle")
     parser.add_argument(
-        "message", nargs="?", default="-", metavar="MESSAGE", help="the text; - or nothing reads standard input"
+        "--wait",
+        type=seconds,
+        default=_WAIT,
+        metavar="SECONDS",
+        help=f"how long to wait for it to arrive (default: {_WAIT:.0f}; 0: do not)",
     )
+    add_message(parser)
+
+
+def add_message(parser: argparse.ArgumentParser) -> None:
+    """Whom it is for, and the text or where it comes from."""
+    parser.add_argument("--file", metavar="FILE", help="read the text from a file")
+    parser.add_argument("target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person")
+    parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the text; - or nothing reads standard input")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id = session_of(mas, args.session)
-    text = _standard_input(out) if args.message == "-" else args.message
-    sent = mas.send(session_id, args.target, text, args.sender or inside().agent, args.message_id)
-    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents)} ({sent.id})")
+    text = message_text(args, out)
+    sender = args.sender or inside().agent
+    sent = mas.send(session_id, args.target, text, sender, args.message_id, args.force, args.wait)
+    for state, agents in _by_state(sent).items():
+        talk = out.warn if state.startswith(DeliveryState.UNDELIVERED) else out.talk
+        talk(f"{state}: {', '.join(agents)}")
+    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents) or sent.target} ({sent.id})")
     if out.as_json:
         out.result(sent, lambda: None)
     return 0
+
+
+def _by_state(sent: Sent) -> dict[str, list[str]]:
+    """The agents by how far it came with them, where that is not all the way."""
+    found: dict[str, list[str]] = {}
+    for delivery in sent.deliveries:
+        if delivery.state is DeliveryState.UNDELIVERED or delivery.state is DeliveryState.QUEUED:
+            reason = (delivery.reason or "").partition("\n")[0]
+            found.setdefault(f"{delivery.state} ({reason})" if reason else delivery.state, []).append(delivery.agent)
+    return found
+
+
+def message_text(args: Arguments, out: Render) -> str:
+    """The text as it was given: as an argument, in a file, or on standard input."""
+    if args.file is not None and args.message is not None:
+        raise BadInput("Give the message or --file, not both")
+    if args.file is not None:
+        return _file(args.file)
+    return _standard_input(out) if args.message in (None, "-") else args.message
+
+
+def _file(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(LARGEST + 1).decode()
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput("A message must be valid UTF-8") from None
 
 
 def _standard_input(out: Render) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
-from mas.cli.render import Render, when
+from mas.cli.render import Render, count, when
 from mas.model.principal import named_by
 from mas.model.reports import AgentList
 from mas.model.state import NO_REPORTS
@@ -74,7 +74,11 @@ def _agents(agents: tuple[AgentView, ...], out: Render) -> None:
 
 
 def _words(agent: AgentView) -> str:
-    """What is known of it, or what it says of itself where nothing better is."""
-    if agent.report and agent.state_text in ("", NO_REPORTS):
-        return agent.report.partition("\n")[0]
-    return agent.state_text
+    """What is known of it, or what it says of itself where nothing better is; and how often it began again."""
+    text = agent.state_text
+    if agent.report and text in ("", NO_REPORTS):
+        text = agent.report.partition("\n")[0]
+    if not agent.restarts or "restarted" in text:
+        return text
+    again = f"restarted {count(agent.restarts, 'time')}"
+    return f"{text}, {again}" if text else again

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from mas.client.connection import Connection
 from mas.client.unwire import unwire
+from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
@@ -27,11 +29,13 @@ from mas.model.reports import (
     ProviderView,
     PrunePlan,
     Repair,
+    RestartedAgent,
     Sent,
     Stats,
     TeamList,
     TeamView,
     Variables,
+    Waited,
 )
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Status
@@ -48,6 +52,7 @@ Value = TypeVar("Value")
 _AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LARGEST_PART = 4 << 20
 _MOST_LINES = 100_000
+_LONGEST_WAIT = 60.0
 
 
 class RemoteMas:
@@ -108,6 +113,9 @@ class RemoteMas:
 
     def restore(self, session_id: SessionId) -> SessionDetail:
         return self._post(SessionDetail, _session(session_id, "restore"))
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        return self._post(RestartedAgent, _session(session_id, "agents", agent, "restart"), {"force": force})
 
     def clone(
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
@@ -178,11 +186,41 @@ class RemoteMas:
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
         # With an id of its own it can be sent again where the connection breaks: nothing is typed twice.
         name = f"m-{os.urandom(8).hex()}" if message_id is None else message_id
-        body = {"target": target, "message": parse_message(message), "from": sender, "id": name}
+        body: dict[str, Any] = {"target": target, "message": parse_message(message), "from": sender, "id": name}
+        body |= {"force": force, "wait": min(wait, _LONGEST_WAIT)}
         return self._post(Sent, _session(session_id, "messages"), body, again=_AGAIN)
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        deadline = time.monotonic() + timeout
+        if after is None and until in ("answered", "replied"):
+            # The same "now" for every part of the wait.
+            newest = self.messages(session_id, limit=1).messages
+            after = newest[0].id if newest else None
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            query = {
+                "target": target,
+                "until": until,
+                "timeout": min(left, _LONGEST_WAIT),
+                "asker": asker,
+                "after": after,
+            }
+            waited = self._get(Waited, _session(session_id, "wait"), **query)
+            if waited.end != "timeout" or time.monotonic() >= deadline:
+                return waited
 
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
@@ -192,6 +230,13 @@ class RemoteMas:
 
     def message_counts(self) -> dict[str, int]:
         return self._get(MessageCounts, "/message-counts").counts
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        return self._get(ApprovalList, "/approvals", sessionId=session_id and parse_session_id(session_id))
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        """As with `LocalMas`; who answers is whoever the token says."""
+        return self._post(AgentAnswer, _session(session_id, "agents", agent, "approve" if allow else "deny"))
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         path = _session(session_id, "agents", agent, "output")

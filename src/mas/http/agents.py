@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 
 from mas.http.product import Caller, Product, known
-from mas.http.wire import AgentPath, ReportBody, SessionPath, answer, answers
+from mas.http.wire import AgentPath, ReportBody, RestartBody, SessionPath, answer, answers
 from mas.model.errors import Forbidden
-from mas.model.reports import AgentList, AgentOutput, AgentReport, LogText, Variables
+from mas.model.reports import AgentList, AgentOutput, AgentReport, LogText, RestartedAgent, Variables
 
 router = APIRouter(tags=["agents"])
 
@@ -52,6 +52,19 @@ def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: Report
     """What an agent says of itself: shown with it, and told to whoever listens. An agent can speak for itself only."""
     with known(mas, session_id) as session:
         return answer(mas.report(session, agent, body.text, body.state))
+
+
+@router.post(
+    "/sessions/{sessionId}/agents/{agent}/restart",
+    summary="Restart an agent",
+    **answers(RestartedAgent, 200, 404, 409, 410, 507),
+)
+def restart(
+    mas: Product, session_id: SessionPath, agent: AgentPath, body: Annotated[RestartBody | None, Body()] = None
+) -> Response:
+    """Run an agent that ended again in its pane, going on with its conversation where its provider can."""
+    with known(mas, session_id) as session:
+        return answer(mas.restart_agent(session, agent, (body or RestartBody()).force))
 
 
 @router.get("/sessions/{sessionId}/logs", summary="Read a log", **answers(LogText, 200, 404, 410))

@@ -9,24 +9,27 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas import __version__
-from mas.http import about, agents, events, files, messages, runs, sessions, signin, terminal, upkeep
+from mas.http import about, agents, approvals, events, files, messages, runs, sessions, signin, terminal, upkeep
 from mas.http.errors import add_handlers
 from mas.http.events import EventFeed
 from mas.http.guard import Guard
 from mas.http.limits import Limits
 from mas.http.metrics import Metrics
+from mas.http.rounds import Rounds
 from mas.http.viewer import Hall
 from mas.http.wire import Problem
 from mas.service.access import Access
+from mas.service.courier import Courier
 from mas.service.mas import Mas
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
-_GROUPS = (runs, sessions, agents, messages, files, events, terminal, upkeep, about, signin)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin)
 
 
 class Door(Protocol):
@@ -49,6 +52,7 @@ class Parts(NamedTuple):
     """
 
     mas: Mas
+    courier: Courier
     access: Access
     url: str
     hosts: tuple[str, ...]
@@ -66,11 +70,12 @@ class Parts(NamedTuple):
 def create_app(parts: Parts) -> FastAPI:
     """All routes; whoever serves it puts the guard in front."""
     metrics = Metrics(parts.mas)
+    rounds = Rounds(parts.courier)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        feed = app.state.feed = EventFeed(parts.mas, parts.events)
-        tasks = [asyncio.create_task(feed.run()), asyncio.create_task(metrics.watch_loop())]
+        feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_anew)
+        tasks = [asyncio.create_task(work) for work in (feed.run(), metrics.watch_loop(), rounds.run())]
         for path, make in parts.doors.items():
             door = make(parts.mas)
             app.router.routes.append(Route(path, door, include_in_schema=False))
@@ -90,6 +95,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.access = parts.access
     app.state.metrics = metrics
     app.state.hall = Hall()
+    app.state.waiters = CapacityLimiter(parts.limits.waiters)
     app.state.url = parts.url
     app.state.cookie = parts.cookie
     for group in _GROUPS:

@@ -41,9 +41,12 @@ router = APIRouter()
 class EventFeed:
     """Follows what happens, while `run` runs, for all who `listen`."""
 
-    def __init__(self, mas: Mas, directory: str) -> None:
+    def __init__(self, mas: Mas, directory: str, hear: Callable[[Event], None], missed: Callable[[], None]) -> None:
+        """`hear` is told every event, `missed` that there were some that nobody can tell any more; neither may wait."""
         self._mas = mas
         self._directory = directory
+        self._hear = hear
+        self._missed = missed
         self._limiter = CapacityLimiter(_READERS)
         self._recent: deque[Event] = deque()
         # The ids just before the first event at hand, and of the last.
@@ -110,9 +113,12 @@ class EventFeed:
             if page.gap or self._last is None:
                 self._recent.clear()
                 self._before = None if page.gap else page.last
+            if page.gap:
+                self._missed()
             moved = page.last != self._last
             self._last = page.last
             for event in page.events:
+                self._hear(event)
                 self._recent.append(event)
                 if len(self._recent) > _AT_HAND:
                     self._before = self._recent.popleft().id
@@ -147,7 +153,7 @@ async def _within(seconds: float, happening: asyncio.Event) -> bool:
         return False
 
 
-Kind = Literal["session", "agent", "message", "report", "warning"]
+Kind = Literal["session", "agent", "message", "report", "approval", "warning"]
 
 
 @router.get(

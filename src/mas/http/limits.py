@@ -16,6 +16,8 @@ class Limits(NamedTuple):
     body_size: int = 8 << 20
     head_time: float = 10.0
     body_time: float = 30.0
+    # Requests that wait for agents, each a thread.
+    waiters: int = 256
     # How long an answer may wait for somebody who does not read it.
     unread_time: float = 60.0
     rate: float = 1000.0

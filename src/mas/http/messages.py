@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from anyio import to_thread
+from fastapi import APIRouter, Query, Request, Response
 
 from mas.http.product import Caller, Product, known
-from mas.http.wire import MessageBody, SessionPath, answer, answers
+from mas.http.wire import MessageBody, SessionPath, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
 from mas.model.message import Box, MessageList
-from mas.model.reports import MessageCounts, Sent
+from mas.model.reports import MessageCounts, Sent, Waited
 
 router = APIRouter(tags=["messages"])
 
 
 @router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
 def send(mas: Product, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
-    """Write to an agent, a unit, `managers` or `all`. An agent can write in its own name only."""
+    """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
     sender = body.sender if caller.is_owner else caller.agent
     with known(mas, session_id) as session:
-        return answer(mas.send(session, body.target, body.message, sender, body.id), 202)
+        return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
 
 
 @router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))
@@ -40,6 +41,23 @@ def messages(
         raise Forbidden(f"Agent {caller.agent} cannot read the messages of {agent}")
     with known(mas, session_id) as session:
         return answer(mas.messages(session, agent if caller.is_owner else caller.agent, limit, offset, box))
+
+
+@router.get("/sessions/{sessionId}/wait", summary="Wait for agents", **answers(Waited, 200, 404, 409, 410))
+async def wait(
+    mas: Product, caller: Caller, request: Request, session_id: SessionPath, query: Annotated[WaitQuery, Query()]
+) -> Response:
+    """Wait until agents are as wanted. It ends early where an agent asks something or has ended."""
+    if not caller.is_owner and query.asker not in (None, caller.agent):
+        raise Forbidden(f"Agent {caller.agent} cannot wait for replies to {query.asker}")
+    asker = query.asker if caller.is_owner else caller.agent
+
+    def waited() -> Response:
+        with known(mas, session_id) as session:
+            return answer(mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
+
+    # Threads of their own: whoever waits keeps nobody else from being answered.
+    return await to_thread.run_sync(waited, limiter=request.app.state.waiters)
 
 
 @router.get("/message-counts", summary="Count messages", **answers(MessageCounts))

@@ -104,7 +104,9 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     handler = LogHandler(log, utc_now)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    parts = Parts(served.mas, served.access, url, options.hosts, served.events, options.limits, log.request, doors)
+    parts = Parts(
+        served.mas, served.courier, served.access, url, options.hosts, served.events, options.limits, log.request, doors
+    )
     app = create_app(parts)
     config = uvicorn.Config(
         guarded(app, parts),

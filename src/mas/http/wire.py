@@ -36,6 +36,8 @@ class AgentBody(Body):
     provider: str | None = None
     model: str | None = None
     command: str | None = None
+    restart: Literal["never", "on-failure", "always"] | None = None
+    restart_limit: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
 class UnitBody(Body):
@@ -66,6 +68,8 @@ class RunBody(Body):
     env: dict[str, str] | None = None
     lazy_units: bool | None = None
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
+    restart: Literal["never", "on-failure", "always"] | None = None
+    restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
 
 
 class CloneBody(Body):
@@ -75,13 +79,40 @@ class CloneBody(Body):
     start: bool = False
 
 
+TARGET = "^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$"
+
+
+class RestartBody(Body):
+    """How to restart an agent."""
+
+    force: Annotated[bool, Field(description="End it first if it runs")] = False
+
+
 class MessageBody(Body):
     """A message for an agent, a unit, `managers` or `all`."""
 
-    target: Annotated[str, Field(pattern="^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$")]
+    target: Annotated[str, Field(pattern=TARGET)]
     message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
     sender: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
     id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$")] | None = None
+    force: Annotated[bool, Field(description="Do not wait until the agent is idle")] = False
+    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for it to arrive or to be held")] = 0.0
+
+
+class WaitQuery(BaseModel):
+    """What to wait for."""
+
+    # Not strict: all that a query has is text.
+    model_config = ConfigDict(alias_generator=camel, extra="forbid")
+
+    target: Annotated[str, Field(pattern=TARGET)] = "all"
+    until: Annotated[
+        Literal["idle", "answered", "replied", "blocked", "exited"],
+        Field(description="`answered` is replied or, without that, idle"),
+    ] = "idle"
+    timeout: Annotated[float, Field(ge=0, le=60, description="Seconds")] = 60.0
+    asker: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent to whom a reply is written")] | None = None
+    after: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Replies since this message")] | None = None
 
 
 class ReportBody(Body):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
@@ -19,11 +19,18 @@ _ABOUT = (
     "You are an agent of a team that MAS runs: several programs like you, each in a terminal of its own. "
     "With these tools you see the team, write to colleagues, read what they wrote to you, and say what you are doing."
 )
+# How many tools may be at work at once, and how many may wait.
+_CALLS = 16
+_WAITS = 64
 Context = ServerRequestContext[Any, Any]
 
 
 def make_server(speaker: Callable[[Context], Speaker]) -> Server[Any]:
     """A server whose tools act for whoever `speaker` says asks; it is called in a thread, as the tools are."""
+
+    # Threads of their own: whoever waits keeps nobody else from being answered.
+    calls, waits = CapacityLimiter(_CALLS), CapacityLimiter(_WAITS)
+    waiting = {tool.name for tool in TOOLS if tool.waits}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(
@@ -43,7 +50,7 @@ def make_server(speaker: Callable[[Context], Speaker]) -> Server[Any]:
             return call(params.name, speaker(context), params.arguments or {})
 
         try:
-            answer = await to_thread.run_sync(do)
+            answer = await to_thread.run_sync(do, limiter=waits if params.name in waiting else calls)
         except MasError as error:
             return _result(f"{error.message} (next: {error.hint})" if error.hint else error.message, is_error=True)
         return _result(json.dumps(answer, ensure_ascii=False), answer)

@@ -15,6 +15,9 @@ Arguments = Mapping[str, Any]
 Answer = dict[str, Any]
 _MOST_MESSAGES = 100
 _MOST_LINES = 1000
+# Programs give up on a tool that takes longer.
+_LONGEST_WAIT = 600
+_UNTIL = ("idle", "replied", "answered", "blocked", "exited")
 
 
 class Speaker(NamedTuple):
@@ -34,6 +37,7 @@ class Tool(NamedTuple):
     required: tuple[str, ...]
     only_reads: bool
     do: Callable[[Speaker, Arguments], Answer]
+    waits: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -96,6 +100,17 @@ def _read_output(speaker: Speaker, arguments: Arguments) -> Answer:
     lines = _number(arguments, "lines", 50, _MOST_LINES)
     found = speaker.mas.output(speaker.session_id, agent, lines, speaker.agent)
     return {"agent": found.agent, "text": found.text}
+
+
+def _wait_for(speaker: Speaker, arguments: Arguments) -> Answer:
+    agent = arguments.get("agent")
+    target = "all" if agent is None else parse_agent_id(_text(arguments, "agent"))
+    until = _text(arguments, "until") if arguments.get("until") is not None else "idle"
+    if until not in _UNTIL:
+        raise BadInput(f"until is {shown(until)}; it can be: {', '.join(_UNTIL)}")
+    timeout = _number(arguments, "timeout", 30, _LONGEST_WAIT)
+    waited: Answer = wire(speaker.mas.wait(speaker.session_id, target, until, float(timeout), speaker.agent))
+    return waited
 
 
 def _report_status(speaker: Speaker, arguments: Arguments) -> Answer:
@@ -164,6 +179,21 @@ TOOLS = (
         ("agent",),
         True,
         _read_output,
+    ),
+    Tool(
+        "wait_for",
+        "Wait until a colleague, or everybody, is idle; has replied to you; has answered (replied or else is idle); "
+        "asks for something (blocked); or has ended (exited). `end` tells whether that was reached, the time ran out, "
+        "or somebody needs a person; `reply` is the message that came.",
+        {
+            "agent": {"type": "string", "pattern": "^[0-9]{2}$", "description": "an agent id; left out: everybody"},
+            "until": {"type": "string", "enum": list(_UNTIL), "description": "what to wait for (idle)"},
+            "timeout": {"type": "integer", "minimum": 1, "maximum": _LONGEST_WAIT, "description": "seconds (30)"},
+        },
+        (),
+        True,
+        _wait_for,
+        waits=True,
     ),
     Tool(
         "report_status",

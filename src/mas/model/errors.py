@@ -17,6 +17,7 @@ MasError
 │   ├── NotSignedIn     no token, or a wrong one
 │   └── Forbidden       a token, but not for this
 ├── TooMuch             more at once than MAS takes
+├── TimedOut            what was waited for did not come in time
 ├── Corrupt             a file of ours cannot be read
 ├── Disk                the file system said no
 │   ├── DiskFull
@@ -117,6 +118,12 @@ class Forbidden(Denied):
 
 class TooMuch(MasError):
     code = "too-much"
+
+
+class TimedOut(MasError):
+    """What was waited for did not come in time."""
+
+    code = "timed-out"
 
 
 class Corrupt(MasError):

@@ -11,6 +11,8 @@ from mas.model.ids import shown
 LARGEST = 1 << 20
 _ALLOWED_CONTROLS = {"\n", "\t"}
 _ID = re.compile(r"m-[0-9a-f]{16}")
+# Whom agents write to when they mean people, and who people are to them.
+PERSON = "person"
 
 
 class DeliveryState(StrEnum):
@@ -68,6 +70,11 @@ class Message(NamedTuple):
         """Whether both are the same words from and to the same, whenever they were sent and however far they came."""
         return (self.sender, self.target, self.message) == (other.sender, other.target, other.message)
 
+    @property
+    def header(self) -> str:
+        """The line every message begins with at the agent: by it, no text is taken for a command or a key."""
+        return f"[MAS from={_word(self.sender or PERSON)} to={_word(self.target)} id={self.id}]"
+
 
 class MessageList(NamedTuple):
     """A page of messages, newest last, of `total` in all."""
@@ -75,6 +82,11 @@ class MessageList(NamedTuple):
     messages: tuple[Message, ...]
     total: int
     warnings: tuple[str, ...] = ()
+
+
+def _word(name: str) -> str:
+    """A name as one word that ends nothing."""
+    return re.sub(r"[\s\[\]]", "_", name)
 
 
 def parse_message_id(text: str) -> str:

@@ -3,7 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import NamedTuple
 
-from mas.model.message import Delivery
+from mas.model.message import Delivery, Message
 from mas.model.views import AgentView
 
 
@@ -33,6 +33,39 @@ class Sent(NamedTuple):
     bytes: int
     id: str
     deliveries: tuple[Delivery, ...]
+
+
+class Standing(NamedTuple):
+    """How an agent was at the end of a wait, and in its own words."""
+
+    agent: str
+    state: str
+    text: str
+
+
+class Waited(NamedTuple):
+    """How a wait ended: `reached`, `timeout`, or with an agent that is `blocked` or `exited`; and who wrote back."""
+
+    until: str
+    end: str
+    agents: tuple[Standing, ...]
+    reply: Message | None = None
+
+
+class Asked(NamedTuple):
+    """A question and its answer: the message that came back, or else what the agent's terminal shows."""
+
+    sent: Sent
+    waited: Waited
+    output: str | None
+
+
+class RestartedAgent(NamedTuple):
+    """An agent that runs again. Where it could not go on with its conversation, a warning says why."""
+
+    session_id: str
+    agent: AgentView
+    warnings: tuple[str, ...] = ()
 
 
 class Pruned(NamedTuple):
@@ -133,6 +166,8 @@ class TeamAgent(NamedTuple):
     model: str | None = None
     command: str | None = None
     prompt: str | None = None
+    restart: str | None = None
+    restart_limit: int | None = None
 
 
 class TeamUnit(NamedTuple):
@@ -157,6 +192,8 @@ class TeamView(NamedTuple):
     routes: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written to
     origin: str = "shipped"
     problem: str = ""
+    restart: str | None = None
+    restart_limit: int | None = None
 
 
 class ProviderView(NamedTuple):

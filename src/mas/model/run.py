@@ -16,8 +16,10 @@ from mas.model.team import (
     Routing,
     Team,
     known,
+    parse_restart,
     parse_routing,
     parse_team,
+    restart_body,
     routing_body,
     team_body,
     team_named,
@@ -25,7 +27,7 @@ from mas.model.team import (
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "routing", "version"}
+_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "version"}
 CONFIG_VERSION = 1
 # Whoever runs a command of its own behaves as the provider of that name says.
 GENERIC = "generic"
@@ -78,6 +80,11 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
     team = parse_team(_object(fields, "agents"), base)
     if fields.get("routing") is not None:
         team = team._replace(routing=parse_routing(fields["routing"], team))
+    restart, limit = parse_restart(fields)
+    team = team._replace(
+        restart=team.restart if restart is None else restart,
+        restart_limit=team.restart_limit if limit is None else limit,
+    )
     return Run(
         team=team._replace(name=base.name) if team_name else team,
         name=None if name is None else parse_name(name),
@@ -104,6 +111,7 @@ def run_body(run: Run) -> dict[str, Any]:
         body["team"] = run.team.name
     if run.team.routing != Routing():
         body["routing"] = routing_body(run.team.routing)
+    body |= restart_body(run.team.restart, run.team.restart_limit)
     if run.name is not None:
         body["name"] = run.name
     if run.provider is not None:

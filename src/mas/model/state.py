@@ -49,7 +49,8 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
     """The state that an agent's event file tells, by the lines of the agent's last run.
 
     That it ended is the last word. Before that, the first of `sources` that has spoken decides, with what it said
-    last. Lines that are none, as a killed writer leaves them, are passed over.
+    last; a screen that says `starting` has taken back what it said. If none has spoken, the launcher may have told
+    that it waited in vain. Lines that are none, as a killed writer leaves them, are passed over.
     """
     begun = ""
     said: dict[str, AgentState] = {}
@@ -60,21 +61,17 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
             begun, said, ended = _text(event, "at"), {}, None
         elif event["event"] == "exit":
             ended = AgentState(State.EXITED, "", _how(event), "launcher", _text(event, "at"))
-        elif event["event"] == "state" and _text(event, "state") in _TOLD:
-            said[_text(event, "source")] = AgentState(
-                State(event["state"]),
-                _text(event, "kind"),
-                _text(event, "text"),
-                _text(event, "source"),
-                _text(event, "at"),
-            )
+        elif event["event"] == "state" and (told := _told(event)):
+            said[told.source] = told
     if ended:
         return ended
+    if "screen" in said and said["screen"].state is State.STARTING:
+        del said["screen"]
     for source in sources:
         if source in said:
             return said[source]
     if sources:
-        return AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
+        return said.get("launcher") or AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
     return AgentState(State.UNKNOWN, "", NO_REPORTS, "none", begun)
 
 
@@ -84,6 +81,14 @@ def _parsed(line: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         event = None
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else {"event": ""}
+
+
+def _told(event: dict[str, Any]) -> AgentState | None:
+    """The state that a line tells; that it is not known is the launcher's to say."""
+    state, source = _text(event, "state"), _text(event, "source")
+    if state not in (_TOLD if source != "launcher" else (State.UNKNOWN,)):
+        return None
+    return AgentState(State(state), _text(event, "kind"), _text(event, "text"), source, _text(event, "at"))
 
 
 def _text(event: dict[str, Any], key: str) -> str:

@@ -12,6 +12,9 @@ MOST_AGENTS = 99
 META_UNIT = "meta"
 CUSTOM = "custom"
 HIERARCHY, OPEN, TABLE = "hierarchy", "open", "table"
+NEVER, ON_FAILURE, ALWAYS = "never", "on-failure", "always"
+_USUAL_LIMIT = 3
+_LARGEST_LIMIT = 1000
 
 
 class Agent(NamedTuple):
@@ -24,6 +27,8 @@ class Agent(NamedTuple):
     model: str | None = None
     command: str | None = None
     prompt: str | None = None
+    restart: str | None = None
+    restart_limit: int | None = None
 
 
 class Unit(NamedTuple):
@@ -50,10 +55,17 @@ class Team(NamedTuple):
     name: str
     units: tuple[Unit, ...]
     routing: Routing = Routing()
+    restart: str | None = None
+    restart_limit: int | None = None
 
     def agents(self) -> Iterator[Agent]:
         for unit in self.units:
             yield from unit.agents
+
+    def restart_of(self, agent: Agent) -> tuple[str, int]:
+        """When an agent that ended is started again (`never`, `on-failure`, `always`), and how often in ten minutes."""
+        limit = self.restart_limit if agent.restart_limit is None else agent.restart_limit
+        return agent.restart or self.restart or NEVER, _USUAL_LIMIT if limit is None else limit
 
     def targets(self, target: str) -> tuple[Agent, ...]:
         """Whom `target` means: an agent id, a unit name, `managers` or `all`; `NoAgent` if nobody."""
@@ -149,7 +161,7 @@ def parse_units(items: list[Any]) -> tuple[Unit, ...]:
     for position, item in enumerate(items):
         unit = known(item, f"units[{position}]", {"name", "agents"})
         name = _unit_name(unit, groups)
-        members = _list(unit, "agents")
+        members = [_as_in_bodies(member) for member in _list(unit, "agents")]
         if not members:
             raise BadInput(f"units[{position}]: the unit {name} has no agents")
         # A unit of the meta manager comes first and leaves the tens to the others.
@@ -239,14 +251,41 @@ def routing_body(routing: Routing) -> str | dict[str, list[str]]:
     return routing.rule
 
 
-def _agent_body(agent: Agent) -> dict[str, str]:
-    fields = {
+def parse_restart(fields: Mapping[str, Any], limit: str = "restartLimit") -> tuple[str | None, int | None]:
+    """The policy and its limit of an agent or of a whole team; None where nothing is said."""
+    policy, most = text(fields, "restart"), fields.get(limit)
+    if policy is not None and policy not in (NEVER, ON_FAILURE, ALWAYS):
+        raise BadInput(f"restart is {shown(policy)}; it can be {NEVER}, {ON_FAILURE} or {ALWAYS}")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= _LARGEST_LIMIT):
+        raise BadInput(f"{limit} must be a number from 0 to {_LARGEST_LIMIT}")
+    return policy, most
+
+
+def restart_body(restart: str | None, limit: int | None) -> dict[str, Any]:
+    """What `parse_restart` reads back as the same."""
+    fields = {"restart": restart, "restartLimit": limit}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _as_in_bodies(member: Any) -> Any:  # noqa: ANN401 - raw TOML
+    """An agent of a team file as a body has it: names of more than one word are written differently there."""
+    if not isinstance(member, Mapping) or "restart_limit" not in member:
+        return member
+    if "restartLimit" in member:
+        raise BadInput("restart_limit and restartLimit are the same")
+    parse_restart(member, "restart_limit")
+    return {("restartLimit" if key == "restart_limit" else key): value for key, value in member.items()}
+
+
+def _agent_body(agent: Agent) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "id": agent.id,
         "role": None if agent.role == usual_role(agent.id) else agent.role,
         "provider": agent.provider,
         "model": agent.model,
         "command": agent.command,
         "prompt": agent.prompt,
+        **restart_body(agent.restart, agent.restart_limit),
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -271,7 +310,10 @@ class _Numbers:
 
 
 def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
-    fields = known(body, "an agent", {"id", "role", "prompt", "provider", "model", "command"})
+    fields = known(
+        body, "an agent", {"id", "role", "prompt", "provider", "model", "command", "restart", "restartLimit"}
+    )
+    restart, limit = parse_restart(fields)
     wanted = text(fields, "id")
     agent_id = numbers.take(None if wanted is None else parse_agent_id(wanted), group.tens)
     return Agent(
@@ -282,6 +324,8 @@ def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN40
         model=text(fields, "model"),
         command=text(fields, "command"),
         prompt=text(fields, "prompt"),
+        restart=restart,
+        restart_limit=limit,
     )
 
 

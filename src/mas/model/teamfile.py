@@ -20,6 +20,7 @@ from mas.model.team import (
     Team,
     Unit,
     known,
+    parse_restart,
     parse_routing,
     parse_units,
     text,
@@ -37,7 +38,7 @@ _DESCRIPTIONS = {
 
 def parse_team_file(body: Mapping[str, Any], name: str) -> TeamView:
     """The team that a file called `name` describes."""
-    fields = known(body, "a team", {"name", "description", "routing", "units"})
+    fields = known(body, "a team", {"name", "description", "routing", "restart", "restart_limit", "units"})
     if parse_unit_name(name) == CUSTOM:
         raise BadInput(f"A team cannot be called {CUSTOM}")
     if (called := text(fields, "name")) not in (None, name):
@@ -45,7 +46,8 @@ def parse_team_file(body: Mapping[str, Any], name: str) -> TeamView:
     units = fields.get("units")
     if not isinstance(units, list):
         raise BadInput("units must be a list")
-    team = Team(name, parse_units(units))
+    restart, limit = parse_restart(fields, "restart_limit")
+    team = Team(name, parse_units(units), restart=restart, restart_limit=limit)
     team = team._replace(routing=parse_routing(fields.get("routing", HIERARCHY), team))
     return view_of(team, text(fields, "description") or "", OWN)
 
@@ -63,10 +65,7 @@ def view_of(team: Team, description: str, origin: str) -> TeamView:
         units=tuple(
             TeamUnit(
                 unit.name,
-                tuple(
-                    TeamAgent(agent.id, agent.role, agent.provider, agent.model, agent.command, agent.prompt)
-                    for agent in unit.agents
-                ),
+                tuple(TeamAgent(agent.id, *agent[2:]) for agent in unit.agents),
             )
             for unit in team.units
         ),
@@ -74,6 +73,8 @@ def view_of(team: Team, description: str, origin: str) -> TeamView:
         routing=team.routing.rule,
         routes=dict(team.routing.table),
         origin=origin,
+        restart=team.restart,
+        restart_limit=team.restart_limit,
     )
 
 
@@ -83,7 +84,8 @@ def team_in(teams: Iterable[TeamView], name: str) -> Team:
     units = tuple(
         Unit(unit.name, tuple(Agent(agent.id, unit.name, *agent[1:]) for agent in unit.agents)) for unit in view.units
     )
-    return Team(view.name, units, Routing(view.routing, tuple(view.routes.items())))
+    routing = Routing(view.routing, tuple(view.routes.items()))
+    return Team(view.name, units, routing, view.restart, view.restart_limit)
 
 
 def view_in(teams: Iterable[TeamView], name: str) -> TeamView:
@@ -105,6 +107,7 @@ def team_file(team: TeamView) -> str:
     """The team as the text of a file, for people to change. It is called as the file is, so it names itself nowhere."""
     lines = [f"# The team {team.name}. As templates/teams/NAME.toml it is the team NAME of a workspace."]
     lines += [f"description = {_quoted(team.description)}"]
+    lines += _set(restart=team.restart, restart_limit=team.restart_limit)
     if team.routing == TABLE:
         lines += ["", "[routing]"]
         lines += [f"{_key(sender)} = [{', '.join(map(_quoted, targets))}]" for sender, targets in team.routes.items()]
@@ -114,9 +117,17 @@ def team_file(team: TeamView) -> str:
         lines += ["", "[[units]]", f"name = {_quoted(unit.name)}"]
         for agent in unit.agents:
             lines += ["", "[[units.agents]]"]
-            fields = agent._asdict().items()
-            lines += [f"{key} = {_quoted(value)}" for key, value in fields if value is not None]
+            lines += _set(**agent._asdict())
     return "\n".join(lines) + "\n"
+
+
+def _set(**fields: str | int | None) -> list[str]:
+    """The lines that say what is known."""
+    return [
+        f"{key} = {value if isinstance(value, int) else _quoted(value)}"
+        for key, value in fields.items()
+        if value is not None
+    ]
 
 
 def _key(text: str) -> str:

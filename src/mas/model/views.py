@@ -19,6 +19,7 @@ class AgentView(NamedTuple):
     state_source: str
     pane: str | None
     exit_status: int | None
+    restarts: int = 0
     report: str | None = None
     """What it last said of itself."""
 

@@ -1,7 +1,8 @@
 """Runs one agent on a terminal of its own between it and tmux, and keeps the record of it.
 
 tmux owns this process, so it outlives every other part of MAS. It never hands the pane to a shell: when the
-agent ends, it ends what the agent left behind, says how it ended, and the pane stays dead.
+agent ends, it ends what the agent left behind, says how it ended, and the pane stays dead; unless a policy has it
+run the agent once more, in the same pane.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from mas.store.launch import launch_path, read_launch, was_cut_short
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.pane.record import Record
+    from mas.pane.relay import Relay
+    from mas.pane.restarts import Restarts
+    from mas.store.agentlog import Fields
 
 _USUAL_SIGNALS = (
     signal.SIGHUP,
@@ -56,19 +60,117 @@ def main(session_dir: str, agent: str) -> int:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
     environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | env
     adopt_orphans()
-    try:
-        child, master = _spawn(argv, environ, options)
-    except OSError as error:
-        return _refuse(session_dir, agent, f"cannot run {argv[0]}: {os.strerror(error.errno or 0)}")
-    # Only now: the agent is on its way, and has not waited for this.
-    from mas.pane.record import Record
-    from mas.pane.relay import Relay, sources_of
+    runner = _Runner(session_dir, agent, environ.get("TERM", ""), options)
+    while True:
+        try:
+            child, master, slave = _spawn(argv, environ, options)
+        except OSError as error:
+            return _refuse(session_dir, agent, f"cannot run {argv[0]}: {os.strerror(error.errno or 0)}")
+        code = runner.run(argv[0], child, master)
+        os.close(slave)
+        if not runner.starts_again(code):
+            return code if code >= 0 else 128 - code
+        argv = _argv_again(launch_path(session_dir, agent), argv, options.get("resume_if", ""))
 
-    record = Record(session_dir, agent)
-    record.film(*size_of(master), environ.get("TERM", ""))
-    record.event("start", pid=child, launcher=os.getpid(), program=argv[0], sources=list(sources_of(options)))
-    status = Relay(child, master, record, options).run()
-    return _finish(record, agent, status)
+
+class _Runner:
+    """Runs the agent once or, as its policy has it, several times."""
+
+    def __init__(self, session_dir: str, agent: str, term: str, options: dict[str, str]) -> None:
+        self._session_dir = session_dir
+        self._agent = agent
+        self._term = term
+        self._options = options
+        self._record: Record | None = None
+        self._relay: Relay | None = None
+        self._restarts: Restarts | None = None
+
+    def run(self, program: str, child: int, master: int) -> int:
+        """Stay with the agent to its end, and end what it left; answers how it ended."""
+        # Only now: the agent is on its way, and has not waited for this.
+        from mas.pane.record import Record
+        from mas.pane.relay import Relay, sources_of
+
+        record = self._record = self._record or Record(self._session_dir, self._agent)
+        record.film(*size_of(master), self._term)
+        restarts: Fields = {"restarts": self._restarts.count} if self._restarts else {}
+        record.event(
+            "start",
+            pid=child,
+            launcher=os.getpid(),
+            program=program,
+            sources=list(sources_of(self._options)),
+            **restarts,
+        )
+        pipe = (self._relay.wake, self._relay.waker) if self._relay else None
+        self._relay = Relay(child, master, record, self._options, pipe)
+        status = self._relay.run()
+        self._left = left_behind()
+        self._undying = kill_descendants(time.monotonic() + _GRACE)
+        os.close(master)
+        return os.waitstatus_to_exitcode(status)
+
+    def starts_again(self, code: int) -> bool:
+        """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
+        assert self._relay is not None
+        pause, words = self._policy_on(code)
+        self._note_end(code, words)
+        if pause is None:
+            return False
+        if not self._relay.may_go_on(pause):
+            self._note_end(code, "; not started again: it was told to end")
+            return False
+        try:
+            # What was typed meanwhile was typed to nobody.
+            termios.tcflush(0, termios.TCIFLUSH)
+        except termios.error:
+            return False
+        return True
+
+    def _policy_on(self, code: int) -> tuple[float | None, str]:
+        """How long to wait before the agent runs again, if it does; and what there is to say about it."""
+        policy = self._options.get("restart")
+        if not policy or not self._relay or not self._relay.may_go_on(0):
+            return None, ""
+        from mas.pane.restarts import Restarts
+
+        restarts = self._restarts or Restarts(policy, int(self._options.get("restart_limit", "0")))
+        if not restarts.covers(code):
+            return None, ""
+        pause = restarts.pause()
+        if pause is None:
+            return None, f"; restarted {restarts.recent()} time{'s' * (restarts.recent() != 1)}, not again"
+        self._restarts = restarts
+        return pause, f"; runs again in {pause:g} s"
+
+    def _note_end(self, code: int, words: str) -> None:
+        from mas.pane.record import how_ended
+
+        assert self._record is not None
+        how = f"{how_ended(code)}{words}"
+        reason: Fields = {"reason": how} if words else {}
+        left, undying = self._left, self._undying
+        self._record.event(
+            "exit",
+            status=code,
+            **reason,
+            left=[f"{pid} {name}" for pid, name in left.items()],
+            undying=[str(pid) for pid in undying],
+        )
+        _say(f"agent {self._agent} ended: {how}")
+
+
+def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:
+    """What to run once more: what goes on with the conversation, where there is one."""
+    from glob import glob
+
+    from mas.store.launch import read_resume
+
+    try:
+        resume = read_resume(path)
+    except (OSError, ValueError):
+        return argv
+    return resume if resume and (not resume_if or glob(resume_if, recursive=True)) else argv
 
 
 def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
@@ -83,8 +185,12 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
     os.chdir(unit)
 
 
-def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[int, int]:
-    """Start the program as leader of a new terminal session; `OSError` if it cannot be run."""
+def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[int, int, int]:
+    """Start the program as leader of a new terminal session; `OSError` if it cannot be run.
+
+    Answers the process and both ends of the terminal. Whoever runs it keeps the agent's end open too: a terminal that
+    all have closed looks gone, and an agent may open its own again.
+    """
     master, slave = os.openpty()
     copy_size(slave)
     failed, report = os.pipe()
@@ -105,7 +211,6 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
             os.write(report, str(error.errno).encode())
         finally:
             os._exit(_UNRUNNABLE)
-    # `slave` stays open here: a terminal that all have closed looks gone, and an agent may open its own again.
     os.close(report)
     # The pipe closes by itself when the program starts.
     reason = os.read(failed, 16)
@@ -113,8 +218,9 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
     if reason:
         os.waitpid(child, 0)
         os.close(master)
+        os.close(slave)
         raise OSError(int(reason), os.strerror(int(reason)))
-    return child, master
+    return child, master, slave
 
 
 def _limit_files(soft: str | None) -> None:
@@ -124,22 +230,6 @@ def _limit_files(soft: str | None) -> None:
 
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(int(soft), hard) if hard > 0 else int(soft), hard))
-
-
-def _finish(record: Record, agent: str, status: int) -> int:
-    """End what the agent left, note how it ended, tell the person looking at the pane."""
-    left = left_behind()
-    undying = kill_descendants(time.monotonic() + _GRACE)
-    code = os.waitstatus_to_exitcode(status)
-    how = f"signal {-code}" if code < 0 else f"exit status {code}"
-    record.event(
-        "exit",
-        status=code,
-        left=[f"{pid} {name}" for pid, name in left.items()],
-        undying=[str(pid) for pid in undying],
-    )
-    _say(f"agent {agent} ended: {how}")
-    return code if code >= 0 else 128 - code
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:

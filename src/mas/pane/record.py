@@ -18,6 +18,10 @@ _LAUNCHED = "launched"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def how_ended(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+
 class Record:
     """The logs of one agent: `agent-{id}.log` (bytes as they came), `.cast` (the same with times), `.events.jsonl`.
 
@@ -92,13 +96,14 @@ class Record:
         at = stamp()
         self._append({"at": at, "event": what, **details})
         if what == "start":
+            self._has_hooks = False
             waits = bool(details.get("sources"))
             state, text = ("starting", _LAUNCHED) if waits else ("unknown", _RUNNING)
             self._tell(at, {"state": state, "stateText": text, "stateSource": "launcher", "kind": ""})
         elif what == "exit":
             code = details["status"]
             assert isinstance(code, int)
-            how = f"signal {-code}" if code < 0 else f"exit status {code}"
+            how = how_ended(code)
             told: Fields = {"state": "exited", "stateText": details.get("reason", how), "stateSource": "launcher"}
             self._tell(at, told | {"kind": "", "exitStatus": code if code >= 0 else 128 - code})
 
@@ -109,6 +114,11 @@ class Record:
         if decides:
             words = ": ".join(word for word in (kind, text) if word)
             self._tell(at, {"state": state, "stateText": words, "stateSource": source, "kind": kind})
+
+    def tell_silence(self, state: str, kind: str, text: str) -> None:
+        """Tell the workspace that the agent is again as it was before any source spoke: as said, or just launched."""
+        state, text = (state, text) if state else ("starting", _LAUNCHED)
+        self._tell(stamp(), {"state": state, "stateText": text, "stateSource": "launcher", "kind": kind})
 
     def has_hooks(self) -> bool:
         """Whether a hook of the agent has told a state since it started."""

@@ -12,6 +12,12 @@ from mas.pane.osc import ReportFilter, Titles
 from mas.pane.record import Record
 from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
+from mas.pane.typed import Typed
+
+# Whatever is for nothing but its name costs nothing at the start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.pane.screen import Screen
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _BLOCK = 1 << 16
@@ -24,9 +30,14 @@ _ANSWERS = 16
 
 
 class Relay:
-    """Runs until the agent has ended. `options` say by which sources its state is known."""
+    """Runs until the agent has ended. `options` say by which sources its state is known.
 
-    def __init__(self, child: int, master: int, record: Record, options: dict[str, str]) -> None:
+    `pipe` is that of an agent that ran here before, by which signals are heard without a gap.
+    """
+
+    def __init__(
+        self, child: int, master: int, record: Record, options: dict[str, str], pipe: tuple[int, int] | None = None
+    ) -> None:
         self.child = child
         self.master = master
         self.record = record
@@ -36,17 +47,29 @@ class Relay:
         self.pane_open = True
         self.master_open = True
         self.kill_at: float | None = None
+        self.is_told_to_end = False
         now = time.monotonic()
         self.reports = ReportFilter()
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
         self.foreground = Foreground(master, child) if options.get("foreground") else None
-        self.states = States(record, sources_of(options), now)
+        self.typed = Typed(lambda what, name: record.event(what, id=name))
+        patience = float(options.get("start_timeout") or 0)
+        self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
+        self.screen = self._screen(options, now)
         self.answers = (0, _ANSWERS)
-        self.wake, self.waker = os.pipe()
+        self.wake, self.waker = pipe or os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
             os.set_blocking(fd, False)
         if self.foreground:
             self.foreground.stir(now)
+
+    def _screen(self, options: dict[str, str], now: float) -> Screen | None:
+        """The screen, for programs of which something could be seen there."""
+        if not options.get("dialogs") and not options.get("screen_map"):
+            return None
+        from mas.pane.screen import screen_of
+
+        return screen_of(options, self._see, now)
 
     def run(self) -> int:
         saved = raw_mode()
@@ -62,6 +85,18 @@ class Relay:
             restore_mode(saved)
         return self.status
 
+    def may_go_on(self, pause: float) -> bool:
+        """Whether an agent may run here after a pause: not if tmux is gone, or somebody wants it to end."""
+        deadline = time.monotonic() + pause
+        while self.pane_open and not self.is_told_to_end:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            if select.select([self.wake], [], [], left)[0]:
+                numbers = os.read(self.wake, 256)
+                self.is_told_to_end = any(number in _STOP_SIGNALS for number in numbers)
+        return False
+
     def _step(self) -> None:
         """Wait until something can be moved, and move it."""
         ready = dict(self._waiting().poll(self._patience()))
@@ -71,6 +106,8 @@ class Relay:
             self._read_master()
         if 0 in ready:
             self._read_pane()
+        if self.screen and self.screen.fd in ready:
+            self.screen.read()
         if self.master_open and self.to_agent:
             _write_some(self.master, self.to_agent)
         if self.to_pane:
@@ -82,6 +119,8 @@ class Relay:
         due = [at for at in (self.kill_at, self.record.due, self.states.due) if at is not None]
         if self.foreground and self.foreground.due is not None:
             due.append(self.foreground.due)
+        if self.screen and self.screen.due is not None:
+            due.append(self.screen.due)
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _do_what_is_due(self, now: float) -> None:
@@ -93,6 +132,8 @@ class Relay:
             state = self.foreground.look(now)
             if state:
                 self.states.say("foreground", state, "", "", now)
+        if self.screen and self.screen.due is not None and now >= self.screen.due:
+            self._look_at_screen(self.screen, now)
         if self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
             self.kill_at = None
@@ -108,12 +149,15 @@ class Relay:
             poll.register(0, select.POLLIN)
         if self.pane_open and self.to_pane:
             poll.register(1, select.POLLOUT)
+        if self.screen and self.screen.fd >= 0:
+            poll.register(self.screen.fd, select.POLLIN)
         return poll
 
     def _handle_signals(self, numbers: bytes) -> None:
         if signal.SIGWINCH in numbers:
             copy_size(self.master)
             self.record.resize(*size_of(self.master))
+        self.is_told_to_end = self.is_told_to_end or any(number in _STOP_SIGNALS for number in numbers)
         if any(number in _STOP_SIGNALS for number in numbers) and self.kill_at is None:
             _signal_group(self.child, signal.SIGHUP)
             _signal_group(self.child, signal.SIGTERM)
@@ -131,6 +175,8 @@ class Relay:
                     return
                 if pid == self.child:
                     self.status = status
+                elif self.screen:
+                    self.screen.ended(pid, status, time.monotonic())
         except ChildProcessError:
             return
 
@@ -158,6 +204,8 @@ class Relay:
         """Take to heart what the agent reports, and answer what it asks."""
         now = time.monotonic()
         for state, kind, _, text in self.reports.reports:
+            if state != "idle":
+                self.typed.begins_to_work()
             self.states.say("osc7501", state, kind, text, now)
         for query in self.reports.queries:
             second, left = self.answers if self.answers[0] == int(now) else (int(now), _ANSWERS)
@@ -174,6 +222,18 @@ class Relay:
             if self.states.last("title") != (state, kind):
                 self.states.say("title", state, kind, text, time.monotonic())
 
+    def _look_at_screen(self, screen: Screen, now: float) -> None:
+        if self.states.know_better("screen"):
+            screen.close()
+            self.screen = None
+        else:
+            screen.look(now)
+
+    def _see(self, state: str, kind: str, text: str) -> None:
+        """What the screen means counts as long as nobody knows better."""
+        if not self.states.know_better("screen"):
+            self.states.say("screen", state, kind, text, time.monotonic())
+
     def _show(self, shown: bytes) -> None:
         if shown:
             self.record.output(shown)
@@ -188,7 +248,9 @@ class Relay:
         except OSError:
             data = b""
         if data:
-            self.to_agent += data
+            self.to_agent += self.typed.feed(data)
+            if self.screen:
+                self.screen.hear(data, time.monotonic())
             if self.foreground:
                 self.foreground.stir(time.monotonic())
         else:
@@ -199,6 +261,8 @@ class Relay:
             _write_some(1, self.to_pane)
         except OSError:
             self._lose_pane()
+        if self.screen:
+            self.screen.stir(time.monotonic())
 
     def _lose_pane(self) -> None:
         """tmux is gone; the hang-up signal that tells so may still be on its way."""
@@ -207,6 +271,9 @@ class Relay:
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""
+        if self.screen:
+            self.screen.close()
+            self.screen = None
         until = time.monotonic() + 1
         while self.master_open and time.monotonic() < until and select.select([self.master], [], [], 0)[0]:
             self._read_master()

@@ -17,6 +17,8 @@ PLACEHOLDERS = {
 }  # fmt: skip
 _OF_ITS_PLACE = {"role", "role_file", "state_dir", "agent_uuid"}
 SOURCES = ("osc7501", "hooks", "title", "foreground", "screen")
+_SCREEN = "screen"
+_SEEN = ("idle", "working", "blocked")
 _STATES = ("starting", "idle", "working", "blocked", "error", "exited")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -28,12 +30,17 @@ _NEVER_PASSED = re.compile(r"TMUX.*|SSH_AUTH_SOCK|SSH_AGENT_PID|DBUS_.*|MAS_.*")
 # A program MAS knows nothing of may need a moment to tell a paste from keys.
 _USUAL_SUBMIT_DELAY = 0.2
 _LONGEST = 600.0
+_LONGEST_HEADER = 16
 
 
 class Input(NamedTuple):
-    """How a message is typed, and how one sees that it was taken (`ack`: `hook:EVENT`, `osc:working` or `none`)."""
+    """How a message is typed, and how one sees that it was taken (`ack`: `hook:EVENT`, `osc:working` or `none`).
+
+    `header` stands before the line that every message begins with: a shell needs a sign that it is a comment.
+    """
 
     method: str = "paste"
+    header: str = ""
     submit_delay: float = _USUAL_SUBMIT_DELAY
     ack: str = "none"
     ack_timeout: float = 8.0
@@ -41,13 +48,17 @@ class Input(NamedTuple):
 
 
 class Approve(NamedTuple):
-    """How a permission is given: by answering a hook (`hook:EVENT`), by a key, or not by MAS at all (`none`)."""
+    """How a permission is given: by answering a hook (`hook:EVENT`), by a key, or not by MAS at all (`none`).
+
+    A hook waits for an answer for up to `hook_timeout`; after that the program's own dialog is left to people.
+    """
 
     method: str = "none"
     key: str = "Enter"
     deny_key: str = "Escape"
     key_min_wait: float = 1.2
     key_verify: bool = True
+    hook_timeout: float = 300.0
 
 
 class Stop(NamedTuple):
@@ -86,13 +97,22 @@ class Dialog(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Where the program's state is read; the first source that has spoken wins."""
+    """Where the program's state is read; the first source that has spoken wins.
+
+    The screen is always the last of them, and one of them wherever there are `startup_dialogs` or a `screen_map`: what
+    the last lines look like once nothing has changed for `quiet` seconds. After `start_timeout` seconds in which no
+    source has spoken the state is unknown; 0 waits for ever.
+    Titles count from its `start`, or from when one of its `hooks` has told a state.
+    """
 
     sources: tuple[str, ...] = ()
     start_timeout: float = 60.0
+    titles_from: str = "start"
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     startup_dialogs: tuple[Dialog, ...] = ()
+    screen_map: tuple[tuple[str, str], ...] = ()
+    quiet: float = 1.0
 
 
 class Provider(NamedTuple):
@@ -262,6 +282,7 @@ def _input(table: _Table) -> Input:
         raise ValueError(f"input.ack is {shown(ack)}; it can be: hook:EVENT, osc:working, none")
     read = Input(
         method=table.choice("method", ("paste",)),
+        header=_header(table),
         submit_delay=table.seconds("submit_delay", usual.submit_delay),
         ack=ack,
         ack_timeout=table.seconds("ack_timeout", usual.ack_timeout),
@@ -269,6 +290,13 @@ def _input(table: _Table) -> Input:
     )
     table.end()
     return read
+
+
+def _header(table: _Table) -> str:
+    header = table.text("header", Input().header)
+    if not header.isprintable() or len(header) > _LONGEST_HEADER:
+        raise ValueError(f"input.header must be at most {_LONGEST_HEADER} printable characters")
+    return header
 
 
 def _approve(table: _Table) -> Approve:
@@ -282,6 +310,7 @@ def _approve(table: _Table) -> Approve:
         deny_key=_key(table.text("deny_key", usual.deny_key), table.place("deny_key")),
         key_min_wait=table.seconds("key_min_wait", usual.key_min_wait),
         key_verify=table.flag("key_verify", usual.key_verify),
+        hook_timeout=table.seconds("hook_timeout", usual.hook_timeout),
     )
     table.end()
     return read
@@ -399,20 +428,34 @@ def _status(table: _Table) -> Status:
         if not _EVENT.fullmatch(event):
             raise ValueError(f"status.hook_map: {shown(event)} is not the name of a hook")
         _state(state, f"{table.place('hook_map')}.{event}")
+    screens = table.pairs("screen_map")
+    for state, pattern in screens:
+        _state(state, table.place("screen_map"), _SEEN)
+        _pattern(pattern, f"{table.place('screen_map')}.{state}")
+    dialogs = tuple(map(_dialog, table.tables("startup_dialogs")))
+    if _SCREEN in sources or screens or dialogs:
+        sources = (*(source for source in sources if source != _SCREEN), _SCREEN)
     read = Status(
         sources=sources,
         start_timeout=table.seconds("start_timeout", Status().start_timeout),
+        titles_from=table.choice("titles_from", ("start", "hooks")),
         title_map=titles,
         hook_map=hooks,
-        startup_dialogs=tuple(map(_dialog, table.tables("startup_dialogs"))),
+        startup_dialogs=dialogs,
+        screen_map=screens,
+        quiet=table.seconds("quiet", Status().quiet),
     )
     table.end()
     return read
 
 
-def _state(text: str, place: str) -> str:
-    if text not in _STATES:
-        raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(_STATES)})")
+def _state(text: str, place: str, states: tuple[str, ...] = _STATES) -> str:
+    """A state; of a blocked one also what it waits for, as `blocked:KIND`."""
+    state, _, kind = text.partition(":")
+    if state not in states:
+        raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(states)})")
+    if state != text and (state != "blocked" or not _KIND.fullmatch(kind)):
+        raise ValueError(f"{place}: {shown(text)} must be STATE or blocked:KIND")
     return text
 
 
@@ -431,6 +474,8 @@ def _dialog(table: _Table) -> Dialog:
     if state not in ("blocked", "error") or not _KIND.fullmatch(kind or "x"):
         raise ValueError(f"{table.place('report')} must be blocked:KIND or error")
     hint = _filled_later(table.text("hint", ""), table.place("hint"))
+    if "\n" in hint:
+        raise ValueError(f"{table.place('hint')} must be one line")
     read = Dialog(_pattern(table.text("match"), table.place("match")), state, kind, hint)
     table.end()
     return read

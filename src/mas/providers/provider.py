@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
 from mas.model.run import GENERIC
-from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Input, Provider, Words, read_provider
+from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Approve, Dialog, Input, Provider, Words, read_provider
 
 if TYPE_CHECKING:
     from mas.model.reports import ProviderView
@@ -53,18 +53,40 @@ class Program(NamedTuple):
     uuid: str = ""
     can_resume: bool = False
     resumes: bool = False
+    resume: tuple[str, ...] = ()
+    resume_if: str = ""
     sources: tuple[str, ...] = ()
+    titles_from: str = "start"
     title_map: tuple[tuple[str, str], ...] = ()
     hook_map: tuple[tuple[str, str], ...] = ()
     foreground: bool = False
+    start_timeout: float = 0.0
+    dialogs: tuple[Dialog, ...] = ()
+    screen_map: tuple[tuple[str, str], ...] = ()
+    quiet: float = 0.0
+    approve: Approve = Approve()
 
     def options(self) -> dict[str, str]:
-        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines."""
+        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines.
+
+        A line of a dialog ends with a tab and its hint.
+        And for `mas hook`: which event is answered, and how many seconds it waits for that.
+        """
+        answered = self.approve.method.removeprefix("hook:") if self.approve.method.startswith("hook:") else ""
         options = {
             "sources": ",".join(self.sources),
+            "start_timeout": f"{self.start_timeout:g}" if self.sources and self.start_timeout else "",
+            "dialogs": "\n".join(
+                f"{dialog.state}:{dialog.kind}={dialog.match}\t{dialog.hint}" for dialog in self.dialogs
+            ),
+            "screen_map": "\n".join(f"{state}={pattern}" for state, pattern in self.screen_map),
+            "quiet": f"{self.quiet:g}" if self.screen_map else "",
+            "titles_from": "" if self.titles_from == "start" else self.titles_from,
             "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
             "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
             "foreground": "1" if self.foreground else "",
+            "answer_hook": answered,
+            "answer_timeout": str(self.approve.hook_timeout) if answered else "",
         }
         return {key: value for key, value in options.items() if value}
 
@@ -116,13 +138,15 @@ class Providers:
         directory, provider = self._found(name)
         launch, status = provider.launch, provider.status
         values = self._values(provider, agent, home)
-        resumes = resume and bool(launch.resume) and _has_conversation(launch.resume_if, values)
+        resume_if = _where_it_is(launch.resume_if, values)
+        resumes = resume and bool(launch.resume) and _has_conversation(resume_if)
+        going_on = self._installed(_arguments(launch.resume, values), provider.install) if launch.resume else ()
         if agent.command is not None:
             argv = _split(agent.command)
         elif provider.needs_command:
             raise BadInput(f"The provider {name} runs a command that it is given", "mas start --command CMD")
         else:
-            argv = _arguments(launch.resume if resumes else launch.argv, values)
+            argv = list(going_on) if resumes else _arguments(launch.argv, values)
         passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
         own = {key: _filled(value, values) for key, value in launch.env}
         return Program(
@@ -134,10 +158,22 @@ class Providers:
             uuid=home.agent_uuid,
             can_resume=bool(launch.resume),
             resumes=resumes,
+            resume=going_on,
+            resume_if=resume_if,
             sources=status.sources,
+            titles_from=status.titles_from,
             title_map=status.title_map,
             hook_map=status.hook_map,
             foreground="foreground" in status.sources,
+            start_timeout=status.start_timeout,
+            dialogs=tuple(
+                # One line and no tab, whatever a path may hold.
+                dialog._replace(hint=" ".join(_filled(dialog.hint, values).split()))
+                for dialog in status.startup_dialogs
+            ),
+            screen_map=status.screen_map,
+            quiet=status.quiet,
+            approve=provider.approve,
         )
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:
@@ -237,13 +273,20 @@ def _split(command: str) -> list[str]:
     return argv
 
 
-def _has_conversation(pattern: str, values: Mapping[str, str]) -> bool:
-    """Whether a file is there that tells of something to resume."""
-    from glob import escape, glob
-
+def _where_it_is(pattern: str, values: Mapping[str, str]) -> str:
+    """A pattern of files with its placeholders filled, each meaning nothing but itself."""
     if not pattern:
-        return True
-    return bool(glob(PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern), recursive=True))
+        return ""
+    from glob import escape
+
+    return PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern)
+
+
+def _has_conversation(pattern: str) -> bool:
+    """Whether a file is there that tells of something to resume."""
+    from glob import glob
+
+    return not pattern or bool(glob(pattern, recursive=True))
 
 
 def _arguments(words: Words, values: Mapping[str, str]) -> list[str]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from threading import Condition, Event, Lock, Thread
 
 from mas.model.errors import NoTmux
-from mas.runtime.tmux import Command, Tmux, TmuxFailed
+from mas.runtime.tmux import Command, Tmux, TmuxFailed, quoted
 
 _LOOKING = frozenset(("capture-pane", "display-message", "list-panes", "list-sessions", "list-windows", "show-options"))
 # What else may be said here. Whatever could end the session the connection is attached to is not among it.
@@ -167,18 +167,13 @@ def line_of(commands: Sequence[Command]) -> str | None:
         return None
     if sum(map(len, commands)) > _MOST_WORDS or not all(_is_plain(word) for command in commands for word in command):
         return None
-    line = " ; ".join(" ".join(map(_quoted, command)) for command in commands)
+    line = " ; ".join(" ".join(map(quoted, command)) for command in commands)
     return line if len(line.encode()) <= _LONGEST_LINE else None
 
 
 def _is_plain(word: str) -> bool:
     """Whether a word can stand in a line: no control characters, nothing that is not UTF-8."""
     return not any(letter < " " or letter == "\x7f" or "\ud800" <= letter <= "\udfff" for letter in word)
-
-
-def _quoted(word: str) -> str:
-    """Between single quotes nothing means anything but the quote itself."""
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 class _NotSaid(Exception):

@@ -82,6 +82,10 @@ class Runtime(Protocol):
         """Open the whole team or nothing; answers the pane of every agent. `AlreadyThere` if the name is taken."""
         ...
 
+    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
+        """Run something else in a pane whose program has ended; `Conflict` if it has not, or is not the team's."""
+        ...
+
     def close(self, place: Place) -> None:
         """End the team's panes. Closing twice is fine."""
         ...
@@ -98,8 +102,15 @@ class Runtime(Protocol):
         """The panes of many teams, by one look at each server; None where it could not be looked at."""
         ...
 
-    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
-        """Type `text` into a pane, byte for byte, then press Enter; `AgentExited` if it is dead or not the team's."""
+    def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
+        """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead or not the team's.
+
+        All of it is one step: nothing else is typed in between.
+        """
+        ...
+
+    def enter(self, place: Place, pane: str) -> None:
+        """Press Enter in a pane; `AgentExited` if it is dead or not the team's."""
         ...
 
     def screen(self, place: Place, pane: str, lines: int) -> str:
@@ -116,6 +127,10 @@ class Runtime(Protocol):
 
     def keys(self, place: Place, pane: str, data: bytes) -> None:
         """Type raw bytes into a pane, exactly; `AgentExited` if it is dead or not the team's."""
+        ...
+
+    def press(self, place: Place, pane: PaneState, key: str) -> None:
+        """Press a key, as tmux calls it; `AgentExited` if the pane is dead, not the team's, or runs another process."""
         ...
 
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:

@@ -20,11 +20,11 @@ def mark(session_id: str, agent: str) -> str:
     return f"{session_id}/{agent}"
 
 
-def processes_of(session_id: str, roots: Iterable[int]) -> list[psutil.Process]:
-    """The living processes of a session: everything below its launchers, and whatever carries its mark."""
+def processes_of(owner: str, roots: Iterable[int]) -> list[psutil.Process]:
+    """The living processes of a session or (by its `mark`) an agent: all below its launchers, all that are marked."""
     import psutil
 
-    found = {process.pid: process for process in psutil.process_iter() if _is_marked(process, session_id)}
+    found = {process.pid: process for process in psutil.process_iter() if _is_marked(process, owner)}
     below = list(roots)
     while below:
         pid = below.pop()
@@ -37,11 +37,11 @@ def processes_of(session_id: str, roots: Iterable[int]) -> list[psutil.Process]:
     return [process for process in found.values() if _lives(process)]
 
 
-def _is_marked(process: psutil.Process, session_id: str) -> bool:
+def _is_marked(process: psutil.Process, owner: str) -> bool:
     import psutil
 
     try:
-        return process.environ().get(MARK, "").startswith(f"{session_id}/")
+        return f"{process.environ().get(MARK, '')}/".startswith(f"{owner}/")
     except (psutil.Error, OSError):
         return False
 
@@ -63,13 +63,28 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def end_processes(session_id: str, known: list[psutil.Process], grace: float) -> list[int]:
+def end_agent(owner: str, launcher: int | None, grace: float) -> list[int]:
+    """Have an agent's launcher end it, and kill what is left of it after `grace`; answers what would not die."""
+    import psutil
+
+    known = processes_of(owner, () if launcher is None else (launcher,))
+    for process in known:
+        if process.pid == launcher:
+            try:
+                process.terminate()
+            except psutil.Error:
+                continue
+    # What no launcher looks after any more has nobody to end it.
+    return end_processes(owner, known, 0.0 if launcher is None else grace)
+
+
+def end_processes(owner: str, known: list[psutil.Process], grace: float) -> list[int]:
     """Wait up to `grace` for the processes to end, then kill them; answers what would not die."""
     import psutil
 
     left = _left_after(known, grace)
     deadline = time.monotonic() + grace
-    while left := [*left, *(process for process in processes_of(session_id, ()) if process not in left)]:
+    while left := [*left, *(process for process in processes_of(owner, ()) if process not in left)]:
         for process in left:
             try:
                 process.kill()
@@ -96,14 +111,15 @@ def wait_for_clients(tmux_session: str, patience: float) -> None:
 
 
 def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
-    """Whether a process is a tmux client that opens or closes the tmux session; those who watch it may stay."""
+    """Whether a process is a tmux client that opens, closes or types to the tmux session; who watches it may stay."""
     import psutil
 
     try:
         words = process.cmdline()
         opens = "new-session" in words and tmux_session in words
         changes = any(word.startswith(f"={tmux_session}") for word in words)
-        if (not opens and not changes) or "attach-session" in words or "switch-client" in words:
+        types = any(f"{{session_name}},{tmux_session}}}" in word for word in words)
+        if not (opens or changes or types) or "attach-session" in words or "switch-client" in words:
             return False
         return "tmux" in process.name() and _still_client(process)
     except (psutil.Error, OSError):

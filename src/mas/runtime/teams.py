@@ -7,11 +7,11 @@ import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 
-from mas.model.errors import AgentExited, AlreadyThere, NoTmux
+from mas.model.errors import AgentExited, AlreadyThere, Conflict, NoTmux
 from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.sweep import MARK
-from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets
+from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
@@ -57,6 +57,7 @@ _WINDOW_HOOKS = (
     "window-resized",
 )
 _DEAD = "dead"
+_REOPENED = "reopened"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
@@ -106,6 +107,26 @@ class TmuxTeams:
                 if error.said not in _LOST:
                     break
         raise failed
+
+    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
+        ended = f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{pane_dead}}}}"
+        words = " ".join(map(quoted, ("respawn-pane", "-t", pane, *_marked(plan), *plan.argv)))
+        reopen = f"{words} ; display-message -p -t {pane} {_REOPENED}"
+        whose = f"display-message -p -t {pane} '#{{session_name}}'"
+        command: Command = ["if-shell", "-F", "-t", pane, ended, reopen, whose]
+        server = self._servers.at(place.socket)
+        deadline = time.monotonic() + _ENDING
+        try:
+            while (name := server.run(command).strip()) != _REOPENED:
+                if name != place.name:
+                    raise _pane_gone(pane, f"it is of {name}" if name else "there is none")
+                if time.monotonic() > deadline:
+                    raise Conflict(f"The program in pane {pane} has not ended", "mas show")
+                # tmux may take a moment to see that a program has ended, and may have to be reminded of it.
+                server.remind()
+                time.sleep(_LOOK_AGAIN)
+        except TmuxFailed as error:
+            raise _pane_gone(pane, error.said) from None
 
     def close(self, place: Place) -> None:
         server = self._servers.at(place.socket)
@@ -190,40 +211,39 @@ class TmuxTeams:
             states = {}
         return {place: states.get(place.name, []) for place in places}
 
-    def paste(self, place: Place, pane: str, text: str, submit_delay: float) -> None:
-        server = self._servers.at(place.socket)
+    def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
         buffer = f"mas-{os.urandom(8).hex()}"
-        enter = f"send-keys -t {pane} Enter"
         paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
-        if not submit_delay:
-            paste = f"{paste} ; {enter}"
-        dead = f"delete-buffer -b {buffer} ; display-message -p -t {pane} {_DEAD}"
+        if enter:
+            paste = f"{paste} ; {_enter(pane)}"
+        dead = f"delete-buffer -b {buffer} ; {_say_dead(pane)}"
         commands: list[Command] = [
             ["copy-mode", "-q", "-t", pane],
             ["load-buffer", "-b", buffer, "-"],
             ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
         ]
-        try:
-            ended = _DEAD in server.run(*commands, stdin=text.encode())
-            if submit_delay and not ended:
-                # The program needs this long to take a paste for one; its provider names the time.
-                time.sleep(submit_delay)
-                server.run(enter.split(" "))
-        except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
-        if ended:
-            raise _ended(pane)
+        self._type(place, pane, commands, text.encode())
+
+    def enter(self, place: Place, pane: str) -> None:
+        self._type(place, pane, [["if-shell", "-F", "-t", pane, _alive_in(place), _enter(pane), _say_dead(pane)]])
 
     def keys(self, place: Place, pane: str, data: bytes) -> None:
-        if not data:
-            return
-        commands, stdin = _typing(place, pane, data)
+        if data:
+            self._type(place, pane, *_typing(place, pane, data))
+
+    def _type(self, place: Place, pane: str, commands: list[Command], stdin: bytes | None = None) -> None:
         try:
             ended = _DEAD in self._servers.at(place.socket).run(*commands, stdin=stdin)
         except TmuxFailed as error:
             raise _pane_gone(pane, error.said) from None
         if ended:
             raise _ended(pane)
+
+    def press(self, place: Place, pane: PaneState, key: str) -> None:
+        there = f"#{{&&:{_alive_in(place)},#{{==:#{{pane_pid}},{pane.pid}}}}}"
+        # A person who scrolled back would otherwise get the key.
+        press = f"copy-mode -q -t {pane.pane} ; send-keys -t {pane.pane} {key}"
+        self._type(place, pane.pane, [["if-shell", "-F", "-t", pane.pane, there, press, _say_dead(pane.pane)]])
 
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
         from mas.runtime.resize import FRAME, check_size, resizing
@@ -305,6 +325,14 @@ def _alive_in(place: Place) -> str:
     return f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
 
 
+def _enter(pane: str) -> str:
+    return f"copy-mode -q -t {pane} ; send-keys -t {pane} Enter"
+
+
+def _say_dead(pane: str) -> str:
+    return f"display-message -p -t {pane} {_DEAD}"
+
+
 def _pane_gone(pane: str, why: str) -> AgentExited:
     return AgentExited(f"The pane {pane} is gone: {why}", "mas show")
 
@@ -317,7 +345,7 @@ def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes 
     """The commands that type raw bytes, and what they read: few bytes are keys, many a buffer."""
     # A person who scrolled back would otherwise get the keys.
     back = f"copy-mode -q -t {pane}"
-    dead = f"display-message -p -t {pane} {_DEAD}"
+    dead = _say_dead(pane)
     check = ["if-shell", "-F", "-t", pane, _alive_in(place)]
     if len(data) <= _KEYS_AT_ONCE:
         pieces = [data[start : start + _KEYS_EACH] for start in range(0, len(data), _KEYS_EACH)]

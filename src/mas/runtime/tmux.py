@@ -8,8 +8,9 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
 
 from mas.model.errors import NoTmux
 
@@ -82,15 +83,16 @@ class Tmux:
         """The same by a process of its own."""
         argv = self.argv(*commands)
         try:
-            done = subprocess.run(
-                argv,
-                input=b"" if stdin is None else stdin,
-                capture_output=True,
-                cwd=cwd,
-                env=self.environ,
-                timeout=_PATIENCE,
-                check=False,
-            )
+            with _to_read(stdin) as file:
+                done = subprocess.run(
+                    argv,
+                    stdin=file,
+                    capture_output=True,
+                    cwd=cwd,
+                    env=self.environ,
+                    timeout=_PATIENCE,
+                    check=False,
+                )
         except OSError as error:
             if isinstance(error, FileNotFoundError) and error.filename != cwd:
                 raise not_installed() from None
@@ -129,6 +131,27 @@ class Tmux:
             return
 
 
+@contextmanager
+def _to_read(data: bytes | None) -> Iterator[int]:
+    """What a process is to read, all of it there before the process is: should we be killed, it does not get half."""
+    if data is None:
+        yield subprocess.DEVNULL
+        return
+    with _nameless() as file:
+        file.write(data)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _nameless() -> IO[bytes]:
+    """A file without a name, in memory where that can be had."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("mas"), "w+b")
+    from tempfile import TemporaryFile
+
+    return TemporaryFile()
+
+
 def listening_sockets() -> frozenset[str]:
     """Every socket somebody listens on, by one look at the kernel's list; nothing where there is none.
 
@@ -140,6 +163,11 @@ def listening_sockets() -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(field[7] for field in fields if len(field) > 7 and field[3] == _LISTENING)
+
+
+def quoted(word: str) -> str:
+    """A word for tmux's own parser: between single quotes nothing means anything but the quote itself."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _literal(word: str) -> str:

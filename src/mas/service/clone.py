@@ -21,6 +21,7 @@ def clone(
     with world.intents.begin(source_id, "read", allowed=lambda: world.records.load_run(source_id)) as reading:
         source = world.layout.session(source_id).root
         session, skipped = copied(world, "clone", draw_id(world), run, source, progress)
+        world.messages().copy(source_id, session.id, "it was on its way when the session was cloned")
         reading.done()
     warnings = tuple(f"Not copied: {path}" for path in skipped)
     if run_it:

@@ -1,54 +1,144 @@
 """Hook: what an agent's program tells of itself by calling `mas hook`, written down with the state it means.
 
 Runs inside the agent's pane, many times an hour, between two steps of the agent: it touches nothing but the files of
-that agent, imports little, waits for nobody, and is never an error.
+that agent, imports little, and is never an error. It waits for nobody but who is to answer a question, where the
+program's provider wants it asked so.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mas.model.ids import is_agent_id, is_session_id
 from mas.model.state import AgentState, State, fold
-from mas.store.agentlog import AgentLog, Fields, json_object, plain, said_by, stamp
+from mas.store.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by, stamp
 from mas.store.eventlog import append_event
 from mas.store.launch import launch_path, read_launch
 
+if TYPE_CHECKING:
+    from mas.store.answers import Request
+
 _LONGEST_NAME = 64
 _PROMPT = 200
+# Between two looks for an answer.
+_GLANCE = 0.05
 # That a program ends is its launcher's to say.
 _MEANT = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
 
 
-def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> None:
-    """Note that the hook `name` of an agent was called, with `payload`: JSON, if it is any."""
+class Question(NamedTuple):
+    """What the program asks in a hook, and for how many seconds it waits for an answer."""
+
+    log: str
+    sources: tuple[str, ...]
+    event: str
+    state: AgentState
+    request: Request
+    patience: float
+
+
+def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Question | None:
+    """Note that the hook `name` of an agent was called, with `payload`: JSON, if it is any.
+
+    Answers the question that it is, if its program waits for an answer here: see `hear_answer`.
+    """
     if not os.path.isabs(session_dir) or not is_session_id(os.path.basename(session_dir)) or not is_agent_id(agent):
-        return
+        return None
     body = _parsed(payload)
     try:
         options = read_launch(launch_path(session_dir, agent))[2]
     except (OSError, ValueError):
         # Nobody whom MAS has started.
-        return
-    meant = _meaning(options.get("hook_map", ""), name, body)
+        return None
+    asks = options.get("answer_hook") == name
+    meant = _meaning(f"{name}=blocked" if asks else options.get("hook_map", ""), name, body)
     sources = tuple(options.get("sources", "").split(","))
+    path = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
+    question = None
     try:
-        with AgentLog(os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")) as log:
+        with AgentLog(path) as log:
             log.add({"at": stamp(), "event": "hook", "name": plain(os.fsencode(name), _LONGEST_NAME), **_details(body)})
+            if asks and meant:
+                before = _told_last(log.last_run())
+                state = before if before[:3] == meant[:3] else meant
+                # Before anybody can see the question: who does can answer it.
+                request = _request_of(session_dir, agent, state)
+                question = Question(path, sources, name, state, request, _patience(options)) if request else None
             now = _note_state(log, meant, sources) if meant else None
+    except OSError:
+        return None
+    if now:
+        _tell(session_dir, agent, now)
+    return question
+
+
+def hear_answer(question: Question, say: Callable[[str], None]) -> None:
+    """Wait for the answer, `say` it as the program wants to hear it, and note that it goes on.
+
+    Nothing is said if nobody answers in time, if the agent goes on by itself (a person answered at the terminal), or
+    if the program that asks is gone: then its own dialog stays what it is.
+    """
+    parent = os.getppid()
+    deadline = time.monotonic() + question.patience
+    was_blocked = False
+    try:
+        while not (word := question.request.answer()):
+            is_blocked = fold(last_run(question.log), question.sources).state is State.BLOCKED
+            if time.monotonic() > deadline or os.getppid() != parent or (was_blocked and not is_blocked):
+                word = question.request.give_up()
+                break
+            was_blocked = was_blocked or is_blocked
+            time.sleep(_GLANCE)
+        if word:
+            decision = {"hookEventName": question.event, "decision": {"behavior": word}}
+            say(json.dumps({"hookSpecificOutput": decision}))
+            _note_going_on(question)
+    finally:
+        question.request.close()
+
+
+def _note_going_on(question: Question) -> None:
+    """That the program has its answer; what it does then it tells itself, if it does."""
+    session_dir, agent = question.log.rsplit("/logs/agent-", 1)
+    try:
+        with AgentLog(question.log) as log:
+            if _told_last(log.last_run()) != question.state:
+                # Another question has come up beside this one, or the program has told what it does.
+                return
+            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", stamp()), question.sources)
     except OSError:
         return
     if now:
-        _tell(session_dir, agent, now)
+        _tell(session_dir, agent.partition(".")[0], now)
+
+
+def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | None:
+    """Where the answer will come; None if that cannot be, and only a person at the terminal can give it."""
+    from mas.store.answers import Request
+
+    try:
+        return Request(session_dir, agent, state.at)
+    except OSError:
+        return None
+
+
+def _patience(options: dict[str, str]) -> float:
+    return float(options.get("answer_timeout", "0"))
+
+
+def _told_last(run: list[bytes]) -> AgentState:
+    """What hooks told last."""
+    return fold([line for line in run if said_by("hooks") in line], ("hooks",))
 
 
 def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> AgentState | None:
     """Write the state down, if it is another than hooks told last; answers it if it is the agent's state now."""
     run = log.last_run()
-    before = fold([line for line in run if said_by("hooks") in line], ("hooks",))
-    if before[:3] == meant[:3]:
+    if _told_last(run)[:3] == meant[:3]:
         return None
     line: Fields = {"at": meant.at, "event": "state", "source": "hooks", "state": meant.state}
     line |= {"kind": meant.kind, "text": meant.text}

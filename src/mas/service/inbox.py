@@ -7,11 +7,10 @@ from mas.model.ids import SessionId, shown
 from mas.model.message import Box, DeliveryState, Message, MessageList
 from mas.model.session import Status
 from mas.service.reconcile import entries_of
+from mas.service.send import with_reasons
 from mas.service.talk import known_agent
 from mas.service.world import World
-from mas.store.messages import Mailbox
 
-KILLED = "the sender was killed while typing; it may have arrived"
 _LARGEST_PAGE = 10_000
 
 
@@ -29,10 +28,10 @@ def messages(world: World, session_id: SessionId, agent: str | None, limit: int,
     total = 0
     if store.exists(session_id):
         with store.open(session_id) as mailbox:
-            settle_typing(world, session_id, mailbox)
             found, total = mailbox.page(limit, offset, agent, Box(box))
     kept = store.kept_aside(session_id)
-    return MessageList(tuple(found), total, tuple(f"Damaged messages of before are kept in {path}" for path in kept))
+    reasoned = (with_reasons(world, session_id, message) for message in found)
+    return MessageList(tuple(reasoned), total, tuple(f"Damaged messages of before are kept in {path}" for path in kept))
 
 
 def message_counts(world: World) -> dict[str, int]:
@@ -50,20 +49,3 @@ def message_counts(world: World) -> dict[str, int]:
             # What is wrong with one session is told when it is looked at.
             continue
     return total
-
-
-def settle_typing(world: World, session_id: SessionId, mailbox: Mailbox) -> None:
-    """Call undelivered what a sender was typing when it was killed: typed once more, it might be there twice."""
-    for message_id, agent in mailbox.being_typed():
-        with world.messages().nobody_typing(session_id, agent) as free:
-            if free and mailbox.give_up(message_id, agent, world.now(), KILLED):
-                message = mailbox.get(message_id)
-                world.events.add(
-                    "message",
-                    session_id,
-                    agent,
-                    message_id=message_id,
-                    target=message.target,
-                    sender=message.sender,
-                    state=DeliveryState.UNDELIVERED,
-                )

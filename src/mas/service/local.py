@@ -20,6 +20,7 @@ from mas.settings import legacy_home
 from mas.store.atomic import disk_errors
 
 if TYPE_CHECKING:
+    from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.message import MessageList
@@ -31,21 +32,38 @@ if TYPE_CHECKING:
         ProviderView,
         PrunePlan,
         Repair,
+        RestartedAgent,
         Sent,
         Stats,
         TeamView,
+        Waited,
     )
     from mas.model.run import Run
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
+    from mas.service.courier import Courier
     from mas.service.prune import Policy
     from mas.service.terminal import Terminal
+
+
+# How long whoever reads messages waits for those that can go on.
+_MOMENT = 1.0
 
 
 class LocalMas:
     """`Mas` on the disk and the tmux of this machine."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, courier: Courier | None = None) -> None:
         self._world = world
+        self._is_server = courier is not None
+        self._made_courier = courier
+
+    def _courier(self) -> Courier:
+        """Who brings messages to agents: a server's own, or one for as long as this process runs."""
+        if self._made_courier is None:
+            from mas.service.courier import Courier
+
+            self._made_courier = Courier(self._world, here=True)
+        return self._made_courier
 
     @contextmanager
     def _entered(self) -> Iterator[World]:
@@ -113,6 +131,13 @@ class LocalMas:
         with self._ready() as world:
             reconcile(world)
             return restore(world, session_id)
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        from mas.service.restart import restart_agent
+
+        with self._ready() as world:
+            reconcile(world)
+            return restart_agent(world, session_id, agent, force)
 
     def clone(
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
@@ -215,11 +240,31 @@ class LocalMas:
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
-        from mas.service.send import send
+        from mas.service.send import Order, send
 
         with self._ready() as world:
-            return send(world, session_id, target, message, sender, message_id)
+            order = Order(target, message, sender, message_id, force)
+            return send(world, self._courier(), session_id, order, wait)
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        from mas.service.wait import wait
+
+        with self._ready() as world:
+            if self._is_server:
+                return wait(world, session_id, target, until, timeout, asker, after)
+            with self._courier().attending(session_id):
+                return wait(world, session_id, target, until, timeout, asker, after)
 
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
@@ -227,6 +272,9 @@ class LocalMas:
         from mas.service.inbox import messages
 
         with self._ready() as world:
+            if not self._is_server:
+                # There may be no server that would go on with what waits.
+                self._courier().settle(session_id, _MOMENT)
             return messages(world, session_id, agent, limit, offset, box)
 
     def message_counts(self) -> dict[str, int]:
@@ -234,6 +282,18 @@ class LocalMas:
 
         with self._ready() as world:
             return message_counts(world)
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        from mas.service.approvals import approvals
+
+        with self._ready() as world:
+            return approvals(world, session_id)
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        from mas.service.approvals import answer
+
+        with self._ready() as world:
+            return answer(world, session_id, agent, allow, by)
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         from mas.service import talk

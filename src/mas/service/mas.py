@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
         ProviderView,
         PrunePlan,
         Repair,
+        RestartedAgent,
         Sent,
         Stats,
         TeamView,
+        Waited,
     )
     from mas.model.run import Run
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
@@ -74,6 +77,10 @@ class Mas(Protocol):
 
     def restore(self, session_id: SessionId) -> SessionDetail:
         """Bring a stopped session back with the same team in the same directory."""
+        ...
+
+    def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
+        """Run an agent that ended again in its pane; with `force` one that runs is ended first."""
         ...
 
     def clone(
@@ -145,11 +152,30 @@ class Mas(Protocol):
         message: str,
         sender: str | None = None,
         message_id: str | None = None,
+        force: bool = False,
+        wait: float = 0.0,
     ) -> Sent:
-        """Keep a message and type it to an agent, a unit, `managers` or `all`.
+        """Keep a message for an agent, a unit, `managers`, `all` or `person`, and have it typed to each idle agent.
 
-        A message that could not be typed raises, and is kept as undelivered. Sent again with the same
-        `message_id`, nothing is typed, and the answer is what became of the first.
+        It waits while an agent is not idle; with `force` only while the agent waits for an answer. One that cannot
+        reach anybody raises, and is kept as undelivered. Sent again with the same `message_id`, nothing is typed, and
+        the answer is what became of the first. `wait` is how many seconds to wait for it to arrive or to be held.
+        """
+        ...
+
+    def wait(
+        self,
+        session_id: SessionId,
+        target: str = "all",
+        until: str = "idle",
+        timeout: float = 60.0,
+        asker: str | None = None,
+        after: str | None = None,
+    ) -> Waited:
+        """Wait until the agents of `target` are `idle`, have `answered` or `replied`, are `blocked` or `exited`.
+
+        A reply is what one of them wrote to `asker` (None: to people) since the message `after`, or since now;
+        answered is replied or, without that, idle. It ends early where only a person can help.
         """
         ...
 
@@ -164,6 +190,17 @@ class Mas(Protocol):
 
     def message_counts(self) -> dict[str, int]:
         """How many deliveries of the active sessions are in each state."""
+        ...
+
+    def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
+        """Every agent of the active sessions, or of one, that waits for an answer; the longest first."""
+        ...
+
+    def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
+        """Allow or deny what an agent asks for, once it has taken the answer; `by` is for the log.
+
+        `Conflict` if it asks for nothing, asks something else by now, or only a person at its terminal may answer.
+        """
         ...
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:

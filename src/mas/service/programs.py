@@ -26,10 +26,11 @@ def check_programs(world: World, run: Run) -> None:
 
 def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:
     """What every agent of the session is to run, each in its own place."""
-    return {agent.id: _program(world, session_id, agent, resume) for agent in run.team.agents()}
+    return {agent.id: program_of(world, session_id, agent, resume) for agent in run.team.agents()}
 
 
-def _program(world: World, session_id: SessionId, agent: Agent, resume: bool) -> Program:
+def program_of(world: World, session_id: SessionId, agent: Agent, resume: bool) -> Program:
+    """What one agent of the session is to run."""
     providers = world.providers()
     paths = world.layout.session(session_id)
     home = Home(world.layout.root, paths.root, os.path.join(paths.unit, agent.id))
@@ -39,13 +40,8 @@ def _program(world: World, session_id: SessionId, agent: Agent, resume: bool) ->
     uuid = place.uuid()
     role = _unit_role(world, session_id, agent.id)
     own_role = os.path.join(home.unit_dir, _ROLE) if role else ""
-    if agent.prompt:
-        role, own_role = f"{role}\n\n{agent.prompt}".strip("\n"), os.path.join(place.path, _ROLE)
     home = home._replace(state_dir=place.path, agent_uuid=uuid or world.new_id(), role_file=own_role, role=role)
-    program = providers.program(agent, home, resume and bool(uuid))
-    if agent.prompt:
-        program = program._replace(files=(*program.files, (own_role, role)))
-    return program
+    return providers.program(agent, home, resume and bool(uuid))
 
 
 def furnish(world: World, session_id: SessionId, programs: dict[str, Program]) -> None:
@@ -56,18 +52,17 @@ def furnish(world: World, session_id: SessionId, programs: dict[str, Program]) -
             AgentPlace(paths, agent).furnish(program.uuid, program.files, program.seed)
 
 
-def begun_anew(run: Run, programs: dict[str, Program]) -> tuple[str, ...]:
+def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
     """Says which agents do not go on with a conversation, and why."""
     reasons: dict[str, list[str]] = {}
-    for agent in run.team.agents():
-        program = programs[agent.id]
+    for agent, program in programs.items():
         if not program.resumes:
             why = (
                 "no conversation was kept"
                 if program.can_resume
                 else f"{program.provider} cannot bring a conversation back"
             )
-            reasons.setdefault(why, []).append(agent.id)
+            reasons.setdefault(why, []).append(agent)
     return tuple(f"Began anew: {', '.join(agents)} ({why})" for why, agents in reasons.items())
 
 

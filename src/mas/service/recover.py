@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mas.model.errors import Corrupt, MasError, NoSession
+from mas.model.errors import BadInput, Conflict, Corrupt, MasError, NoProgram, NoSession, NotFound
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Gone, Status
 from mas.runtime.sweep import wait_for_clients
@@ -64,6 +64,18 @@ def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
     close_team(world, session_id, intent.socket)
     _finish_stop(world, intent, session_id)
+
+
+def _finish_restart(world: World, intent: Intent, session_id: SessionId) -> None:
+    """An agent that was ended to be started again is started; where that cannot be, it has ended."""
+    from mas.service.restart import start_ended
+
+    if intent.agent is None or not world.layout.is_session(session_id):
+        return
+    try:
+        start_ended(world, session_id, intent.agent, intent.at)
+    except (BadInput, Conflict, Corrupt, NoProgram, NotFound) as error:
+        world.logs.session(session_id, f"agent {intent.agent} was not started again: {error.message}")
 
 
 def _finish_archive(world: World, intent: Intent, session_id: SessionId) -> None:
@@ -126,6 +138,7 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "migrate": _finish_making,
     "stop": _finish_stop,
     "restore": _finish_restore,
+    "restart": _finish_restart,
     "archive": _finish_archive,
     "unarchive": _finish_unarchive,
     "delete": _finish_delete,

@@ -65,7 +65,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = begun_anew(run, programs)
+    warnings = begun_anew(programs)
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings

@@ -1,153 +1,154 @@
-"""Send: a message is kept first, then typed to every agent it is for."""
+"""Send: a message is kept first, then goes its way to every agent it is for."""
 
 from __future__ import annotations
 
 import os
+import time
+from typing import TYPE_CHECKING
 
-from mas.model.errors import AgentExited, Conflict, MasError, NoTmux
+from mas.model.errors import AgentExited, Conflict, MasError
 from mas.model.ids import SessionId, parse_name
-from mas.model.message import Delivery, DeliveryState, Message, parse_message, parse_message_id
+from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_message, parse_message_id
 from mas.model.reports import Sent
 from mas.model.session import Session, Status
 from mas.model.state import State
 from mas.model.team import Agent
-from mas.runtime.runtime import Place
-from mas.service.inbox import settle_typing
+from mas.service.deliver import Held, tell, why_held
 from mas.service.routing import recipients
 from mas.service.states import told
-from mas.service.talk import live_panes
 from mas.service.team import place_of
 from mas.service.world import World
-from mas.store.messages import Mailbox
+
+if TYPE_CHECKING:
+    from mas.service.courier import Courier
+
+_LOOK_AGAIN = 0.01
+_ENDS = (DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED)
 
 
-def send(
-    world: World,
-    session_id: SessionId,
-    target: str,
-    message: str,
-    sender: str | None = None,
-    message_id: str | None = None,
-) -> Sent:
-    """Type a message to every agent that `target` means; nobody gets it if one of them has ended.
+class Order:
+    """What is to be sent, by whom, to whom; checked. `force` means that it does not wait for an idle agent."""
 
-    Whatever becomes of it, the message is kept. With the id of one that was sent before, nothing is typed and
-    the answer is what became of that.
+    def __init__(
+        self, target: str, text: str, sender: str | None = None, message_id: str | None = None, force: bool = False
+    ) -> None:
+        self.target = target
+        self.text = parse_message(text)
+        self.sender = parse_name(sender) if sender is not None else None
+        self.id = parse_message_id(message_id) if message_id is not None else f"m-{os.urandom(8).hex()}"
+        self.force = force
+
+
+def send(world: World, courier: Courier, session_id: SessionId, order: Order, wait: float = 0.0) -> Sent:
+    """Keep a message and have it typed to every agent it is for, as each is ready for it.
+
+    Where it cannot reach anybody, that raises, and the message is kept as undelivered. With the id of one that was
+    sent before, the answer is what became of that. Waits up to `wait` seconds for all to have it or to hold it up.
     """
-    text = parse_message(message)
-    name = parse_message_id(message_id) if message_id is not None else f"m-{os.urandom(8).hex()}"
-    sender = parse_name(sender) if sender is not None else None
     session = world.records.load(session_id)
-    agents = recipients(world.records.load_run(session_id).team, sender, target)
-    now = world.now()
-    queued = tuple(Delivery(agent.id, DeliveryState.QUEUED, now) for agent in agents)
-    new = Message(name, sender, target, text, now, queued)
+    message, refused = _new_message(world, session, order)
     with world.messages().open(session_id) as mailbox:
-        settle_typing(world, session_id, mailbox)
-        # Nobody is told that it was sent before its next step, which brings both to the disk.
-        if not mailbox.add(new, lasting=False):
-            return _sent_before(session_id, mailbox.get(name))
-        deliveries = _Sending(world, session, mailbox, new).to(agents)
-    size = len(text.encode())
-    world.logs.session(session_id, f"send from={sender or 'person'} to={target} bytes={size} id={name}")
+        known = None if mailbox.add(message, order.force) else mailbox.get(order.id)
+    if known:
+        _check_known(session_id, known)
+        courier.bring(session_id, _under_way(known), wait)
+        return _watched(world, courier, session_id, known, wait)
+    size = len(order.text.encode())
+    world.logs.session(session_id, f"send from={order.sender or PERSON} to={order.target} bytes={size} id={order.id}")
+    tell(world, session_id, message, DeliveryState.QUEUED)
+    for agent in refused:
+        tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
+    if refused and len(refused) == len(message.deliveries):
+        raise next(iter(refused.values()))
+    courier.bring(session_id, _under_way(message), wait)
     world.registry.touch(session_id)
-    return _sent(session_id, new._replace(deliveries=deliveries))
+    return _watched(world, courier, session_id, message, wait)
 
 
-class _Sending:
-    """One message on its way."""
+def _new_message(world: World, session: Session, order: Order) -> tuple[Message, dict[str, MasError]]:
+    """The message with a delivery for everybody it is for, and who cannot get it."""
+    agents: tuple[Agent, ...] = ()
+    if order.target != PERSON:
+        agents = recipients(world.records.load_run(session.id).team, order.sender, order.target)
+    now = world.now()
+    refused = {agent.id: why for agent in agents if (why := _refusal(world, session, agent, order.force))}
+    deliveries = tuple(
+        Delivery(agent.id, DeliveryState.UNDELIVERED, now, refused[agent.id].message)
+        if agent.id in refused
+        else Delivery(agent.id, DeliveryState.QUEUED, now)
+        for agent in agents
+    )
+    return Message(order.id, order.sender, order.target, order.text, now, deliveries), refused
 
-    def __init__(self, world: World, session: Session, mailbox: Mailbox, message: Message) -> None:
-        self._world = world
-        self._session = session
-        self._mailbox = mailbox
-        self._message = message
-        self._told = False
 
-    def to(self, agents: tuple[Agent, ...]) -> tuple[Delivery, ...]:
-        """Type it to all of them. Where that ends early, so does the message: the rest is undelivered."""
-        try:
-            place, panes = self._panes_of(agents)
-            self._check_prompts(agents)
-        except MasError as error:
-            self._undelivered(agents, error.message)
-            raise
-        typed = []
-        for position, agent in enumerate(agents):
-            # Others may be typing to the agent: their text and ours must not be mixed.
-            with self._world.messages().typing(self._session.id, agent.id):
-                self._mailbox.begin(self._message.id, agent.id, self._world.now())
-                try:
-                    self._check_prompts((agent,))
-                    self._type(place, panes[agent.id], agent)
-                except MasError as error:
-                    doubt = "; it may have arrived" if isinstance(error, NoTmux) else ""
-                    self._undelivered((agent,), error.message + doubt)
-                    self._undelivered(agents[position + 1 :], f"not typed: {error.message}")
-                    raise
-                typed += self._step((agent,), DeliveryState.TYPED)
-        return tuple(typed)
-
-    def _check_prompts(self, agents: tuple[Agent, ...]) -> None:
-        """`Conflict` if an agent waits for an answer: the text would be lost, and its Enter would be the answer."""
-        for agent in agents:
-            state = told(self._world, self._session.id, agent.id)
-            if state.state is State.BLOCKED:
-                asks = f" ({state.words})" if state.words else ""
-                raise Conflict(
-                    f"Agent {agent.id} waits for an answer{asks}; nothing was typed",
-                    f"mas attach {self._session.id} {agent.id}",
-                )
-
-    def _panes_of(self, agents: tuple[Agent, ...]) -> tuple[Place, dict[str, str]]:
-        """Where to type. Of one agent the record is enough: a paste looks for itself; of several all must live."""
-        session = self._session
-        place = place_of(session)
-        recorded = {agent.id: agent.pane for agent in session.agents if agent.pane}
-        if place and session.status is Status.ACTIVE and len(agents) == 1 and agents[0].id in recorded:
-            return place, recorded
-        place, panes = live_panes(self._world, session)
-        ended = [agent.id for agent in agents if agent.id not in panes]
-        if ended:
-            raise _not_running(ended, session.id)
-        return place, {agent: state.pane for agent, state in panes.items()}
-
-    def _type(self, place: Place, pane: str, agent: Agent) -> None:
-        delay = self._world.providers().submit_delay(agent.provider or "", agent.command)
-        try:
-            self._world.runtime.paste(place, pane, self._message.message, delay)
-        except AgentExited:
-            # The whole team may be gone, which is the better thing to say.
-            live_panes(self._world, self._session)
-            raise _not_running([agent.id], self._session.id) from None
-
-    def _undelivered(self, agents: tuple[Agent, ...], reason: str) -> None:
-        if agents:
-            self._step(agents, DeliveryState.UNDELIVERED, reason)
-
-    def _step(self, agents: tuple[Agent, ...], state: DeliveryState, reason: str | None = None) -> list[Delivery]:
-        ids = [agent.id for agent in agents]
-        stepped = self._mailbox.step(self._message.id, ids, state, self._world.now(), reason)
-        if not self._told:
-            # Not before the first step: whoever listens can wait, the agent should not.
-            self._told = True
-            self._tell(DeliveryState.QUEUED)
-        for agent in ids:
-            self._tell(state, agent)
-        return stepped
-
-    def _tell(self, state: DeliveryState, agent: str | None = None) -> None:
-        """Tell whoever listens how far the message is, with one agent or with all."""
-        message = self._message
-        self._world.events.add(
-            "message",
-            self._session.id,
-            agent,
-            message_id=message.id,
-            target=message.target,
-            sender=message.sender,
-            state=state,
+def _refusal(world: World, session: Session, agent: Agent, force: bool) -> MasError | None:
+    """Why an agent cannot get any message; what it could get later is no reason."""
+    if session.status is not Status.ACTIVE or place_of(session) is None:
+        return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
+    if told(world, session.id, agent.id).state is State.EXITED:
+        return _not_running(agent.id, session.id)
+    if not force and not world.providers().sources(agent.provider or "", agent.command):
+        return Conflict(
+            f"Agent {agent.id} does not tell when it is ready for a message", "look at it, then: mas send --force"
         )
+    return None
+
+
+def _not_running(agent: str, session_id: SessionId) -> AgentExited:
+    return AgentExited(f"Not running: agent {agent}", f"mas show {session_id}")
+
+
+def _watched(world: World, courier: Courier, session_id: SessionId, message: Message, wait: float) -> Sent:
+    """How far the message came, after `wait` seconds at most; with the reason where it is held."""
+    deadline = time.monotonic() + wait
+    with world.messages().open(session_id) as mailbox:
+        while True:
+            under_way = {one.agent for one in message.deliveries if courier.is_under_way(session_id, one.agent)}
+            # Looked at after the courier: what it has done by then is seen.
+            message = message._replace(deliveries=mailbox.deliveries(message.id))
+            left = [one for one in message.deliveries if one.state not in _ENDS and one.agent in under_way]
+            if not left or time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_AGAIN)
+            courier.look_again()
+        gone = _gone(courier, session_id, message)
+        if gone and len(gone) == len(message.deliveries):
+            # Nobody is there to get it: its sender should know at once.
+            mailbox.step(message.id, gone, DeliveryState.UNDELIVERED, world.now(), gone[next(iter(gone))].reason)
+            for agent in gone:
+                tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
+            raise _not_running(", ".join(gone), session_id)
+    return _sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
+
+
+def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
+    """The message with what kept it from being typed, where no agent did."""
+    deliveries = tuple(
+        one._replace(reason=held.reason)
+        if one.state is DeliveryState.QUEUED and not one.reason and (held := courier.held(session_id, one.agent))
+        else one
+        for one in message.deliveries
+    )
+    return message._replace(deliveries=deliveries)
+
+
+def _gone(courier: Courier, session_id: SessionId, message: Message) -> dict[str, Held]:
+    """The agents that were found to have ended when it was to be typed."""
+    waiting = [delivery.agent for delivery in message.deliveries if delivery.state is DeliveryState.QUEUED]
+    found = {agent: courier.held(session_id, agent) for agent in waiting}
+    return {agent: held for agent, held in found.items() if held and held.exited}
+
+
+def with_reasons(world: World, session_id: SessionId, message: Message) -> Message:
+    """The message with the reason why it waits, where it does."""
+
+    def reasoned(delivery: Delivery) -> Delivery:
+        if delivery.state is not DeliveryState.QUEUED:
+            return delivery
+        held = why_held(world, session_id, delivery.agent)
+        return delivery._replace(reason=held.reason) if held else delivery
+
+    return message._replace(deliveries=tuple(map(reasoned, message.deliveries)))
 
 
 def _sent(session_id: SessionId, message: Message) -> Sent:
@@ -156,16 +157,15 @@ def _sent(session_id: SessionId, message: Message) -> Sent:
     return Sent(session_id, message.target, agents, size, message.id, message.deliveries)
 
 
-def _sent_before(session_id: SessionId, message: Message) -> Sent:
-    """What became of a message that was sent before: an error if it then was one."""
+def _under_way(message: Message) -> list[str]:
+    return [delivery.agent for delivery in message.deliveries if delivery.state not in _ENDS]
+
+
+def _check_known(session_id: SessionId, message: Message) -> None:
+    """An error if a message that was sent before then was one."""
     for delivery in message.deliveries:
         if delivery.state is DeliveryState.UNDELIVERED:
             raise Conflict(
                 f"Message {message.id} was sent before and not delivered to agent {delivery.agent}: {delivery.reason}",
                 f"mas inbox {session_id}",
             )
-    return _sent(session_id, message)
-
-
-def _not_running(agents: list[str], session_id: SessionId) -> AgentExited:
-    return AgentExited(f"Not running: agent {', '.join(agents)}", f"mas show {session_id}")

@@ -10,7 +10,7 @@ from mas.model.session import AgentRun, Session, Status
 from mas.model.state import LAUNCHED, AgentState, State
 from mas.model.views import AgentView, SessionDetail
 from mas.runtime.runtime import PaneState
-from mas.service.states import seen
+from mas.service.states import seen_with_restarts
 from mas.service.team import place_of
 from mas.service.world import World
 from mas.store.reports import last_report
@@ -77,7 +77,8 @@ def just_opened(session: Session) -> tuple[AgentView, ...]:
 
 
 def _seen(world: World, session: Session, agent: AgentRun, pane: PaneState | None) -> AgentView:
-    view = _view(agent, seen(world, session.id, agent.id, pane))
+    state, restarts = seen_with_restarts(world, session.id, agent.id, pane)
+    view = _view(agent, state)._replace(restarts=restarts)
     view = view._replace(report=last_report(world.layout.session(session.id), agent.id))
     return view._replace(pane=pane.pane, exit_status=pane.exit_status if pane.dead else None) if pane else view
 

@@ -14,6 +14,7 @@ from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
 from mas.service.programs import check_programs, furnish, programs_of
+from mas.service.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.reconcile import resolve, settle
 from mas.service.show import describe, just_opened, show
 from mas.service.team import Gate, close_team, open_team
@@ -54,23 +55,24 @@ def start(
     """
     run = run.settled(world.settings.provider)
     check_programs(world, run)
+    check_prompts(run)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
         session_id = draw_id(world)
         drawn(session_id)
         try:
-            session = _start_as(world, session_id, run, progress)
+            session, warnings = _start_as(world, session_id, run, progress)
         except (AlreadyThere, TmuxFull):
             # Another workspace has a tmux session of that name, or others took the room there was.
             if attempt == _DRAWS - 1:
                 raise
             continue
         break
-    warnings = legacy_warning(session.id) if legacy else ()
-    if warnings:
+    if legacy:
+        warnings = (*legacy_warning(session.id), *warnings)
         world.logs.session(session.id, "legacy session mode was asked for; started an isolated session")
         world.logs.workspace(f"legacy session mode was asked for; started isolated session {session.id}")
-        world.events.add("warning", session.id, text="\n".join(warnings))
+        world.events.add("warning", session.id, text="\n".join(legacy_warning(session.id)))
     return describe(world, session, warnings, just_opened(session))
 
 
@@ -89,7 +91,10 @@ def draw_id(world: World) -> SessionId:
             return session_id
 
 
-def _start_as(world: World, session_id: SessionId, run: Run, progress: Progress | None) -> Session:
+def _start_as(
+    world: World, session_id: SessionId, run: Run, progress: Progress | None
+) -> tuple[Session, tuple[str, ...]]:
+    """The session, and what people should know of it."""
     name = tmux_name(session_id)
     ids = [agent.id for agent in run.team.agents()]
     socket = world.runtime.place(name, len(ids))
@@ -103,6 +108,7 @@ def _start_as(world: World, session_id: SessionId, run: Run, progress: Progress 
         world.records.save_run(session_id, run)
         programs = programs_of(world, session_id, run)
         furnish(world, session_id, programs)
+        prompts = keep_prompts(world, session_id, run)
         operation.undo(lambda: close_team(world, session_id, socket))
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
@@ -120,7 +126,7 @@ def _start_as(world: World, session_id: SessionId, run: Run, progress: Progress 
         world.registry.put(entry_of(session))
         operation.done()
     world.logs.session(session_id, f"start {len(agents)} agents")
-    return session
+    return session, tell_prompts(world, session_id, prompts)
 
 
 class _Syncing(Thread):

@@ -34,19 +34,42 @@ def seen(
     world: World, session_id: SessionId, agent_id: str, pane: PaneState | None, sources: tuple[str, ...] | None = None
 ) -> AgentState:
     """How an agent is whose pane has just been looked at; None means that it has none."""
+    return seen_with_restarts(world, session_id, agent_id, pane, sources)[0]
+
+
+def seen_with_restarts(
+    world: World, session_id: SessionId, agent_id: str, pane: PaneState | None, sources: tuple[str, ...] | None = None
+) -> tuple[AgentState, int]:
+    """The same, and how often its launcher has started the agent again."""
     if pane is None:
-        return AgentState(State.EXITED, "", "not running", "tmux")
-    if pane.dead:
-        status = pane.exit_status
-        return AgentState(State.EXITED, "", "ended" if status is None else f"exit status {status}", "tmux")
+        return AgentState(State.EXITED, "", "not running", "tmux"), 0
     run = _last_run(world, session_id, agent_id)
-    if _start(run).get("launcher") != pane.pid:
+    start = _start(run)
+    if start.get("launcher") != pane.pid:
         # What is written there tells of an earlier run: this one's launcher has yet to begin.
-        return AgentState(State.STARTING, "", LAUNCHED, "tmux")
+        state = AgentState(State.STARTING, "", LAUNCHED, "tmux")
+        return (_ended(pane, state) if pane.dead else state), 0
+    restarts = start.get("restarts")
+    state = _ended(pane, fold(run, ())) if pane.dead else _living(run, sources)
+    return state, restarts if isinstance(restarts, int) else 0
+
+
+def _ended(pane: PaneState, told: AgentState) -> AgentState:
+    """An agent whose pane is dead, by tmux's word; its launcher may have said more about it."""
+    how = "ended" if pane.exit_status is None else f"exit status {pane.exit_status}"
+    return AgentState(State.EXITED, "", told.text if told.state is State.EXITED and ";" in told.text else how, "tmux")
+
+
+def _living(run: list[bytes], sources: tuple[str, ...] | None) -> AgentState:
     state = fold(run, _sources(run) if sources is None else sources)
-    if state.state is State.UNKNOWN:
+    if state.source == "none":
         return AgentState(State.UNKNOWN, "", NO_REPORTS, "tmux", state.at)
     return state
+
+
+def living(world: World, session: Session) -> set[str]:
+    """The agents whose programs tmux says live; `NoTmux` if it could not be asked."""
+    return {agent for agent, pane in _panes(world, session).items() if agent is not None and not pane.dead}
 
 
 def told(world: World, session_id: SessionId, agent_id: str) -> AgentState:

@@ -10,7 +10,7 @@ from mas.model.errors import Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
 from mas.model.run import Run, agent_runs
 from mas.model.session import AgentRun, Session
-from mas.model.team import Agent
+from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
 from mas.runtime.servers import usual_descriptor_limit
@@ -56,21 +56,38 @@ def open_team(
     """Open all panes of a session, its launchers waiting at the gate; answers its agents with their panes."""
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
-    nofile = str(usual_descriptor_limit())
     waiting = _waiting_at(gate_path(paths.root))
     for agent in run.team.agents():
-        options = {"nofile": nofile}
-        if waiting:
-            options["opener"] = str(os.getpid())
-        if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
-            options["lazy"] = lazy
-        program = programs[agent.id]
-        env = agent_environment(world, session_id, run, agent, program)
-        write_launch(launch_path(paths.root, agent.id), list(program.argv), env, options | program.options())
-    forget_reports(paths)
+        _write_launch(world, session_id, run, agent, programs[agent.id], bool(waiting))
+    forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
     panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
     return agent_runs(run.team, panes)
+
+
+def reopen_agent(
+    world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, place: Place, pane: str
+) -> None:
+    """Run one agent again in its pane. Nobody waits at a gate: once the pane is open, all of it is done."""
+    _write_launch(world, session_id, run, agent, program, waits=False)
+    forget_reports(world.layout.session(session_id), (agent.id,))
+    world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, ()))
+
+
+def _write_launch(world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, waits: bool) -> None:
+    """Write down what the agent's launcher is to run."""
+    options = {"nofile": str(usual_descriptor_limit())}
+    if waits:
+        options["opener"] = str(os.getpid())
+    if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
+        options["lazy"] = lazy
+    policy, limit = run.team.restart_of(agent)
+    again = policy != NEVER
+    if again:
+        options |= {"restart": policy, "restart_limit": str(limit), "resume_if": program.resume_if}
+    env = agent_environment(world, session_id, run, agent, program)
+    path = launch_path(world.layout.session(session_id).root, agent.id)
+    write_launch(path, list(program.argv), env, options | program.options(), list(program.resume) if again else None)
 
 
 def close_team(world: World, session_id: SessionId, socket: str | None) -> None:
@@ -134,14 +151,16 @@ def _with_mas(path: str) -> str:
 
 
 def _plan(name: str, directory: str, run: Run, waiting: tuple[str, ...]) -> TeamPlan:
-    launcher = (*waiting, sys.executable, "-ISE", _LAUNCHER, directory)
-    session_id = os.path.basename(directory)
-
-    def pane(agent: Agent) -> PanePlan:
-        return PanePlan(agent.id, agent.role, (*launcher, agent.id), mark(session_id, agent.id))
-
-    windows = tuple(WindowPlan(unit.name, tuple(map(pane, unit.agents))) for unit in run.team.units)
+    windows = tuple(
+        WindowPlan(unit.name, tuple(_pane(directory, agent, waiting) for agent in unit.agents))
+        for unit in run.team.units
+    )
     return TeamPlan(name, directory, windows)
+
+
+def _pane(directory: str, agent: Agent, waiting: tuple[str, ...]) -> PanePlan:
+    launcher = (*waiting, sys.executable, "-ISE", _LAUNCHER, directory, agent.id)
+    return PanePlan(agent.id, agent.role, launcher, mark(os.path.basename(directory), agent.id))
 
 
 def _waiting_at(gate: str) -> tuple[str, ...]:

@@ -20,8 +20,17 @@ LARGEST = 4 << 20
 LONGEST_TEXT = 2048
 START = b'"event":"start"'
 EXIT = b'"event":"exit"'
+# What passed to the agent: the first line of a message, the Enter behind it, and that the agent then began to work;
+# a mark of whoever wants to know how far the launcher has read.
+TYPED = b'"event":"typed"'
+ENTERED = b'"event":"entered"'
+TAKEN = b'"event":"taken"'
+MARKED = b'"event":"mark"'
+# A hook that tells which message the agent has taken.
+_PROMPT = b'"prompt":"'
+_PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
-_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen")
+_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen", b"launcher")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _WRITE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 # How often to try for the lock, and the seconds between.
@@ -108,8 +117,9 @@ class AgentLog:
 
 
 def last_run(path: str) -> list[bytes]:
-    """The lines that tell how the agent's last run is: its start, the last word of each source, its end.
+    """The lines that tell how the agent's last run is, in the order they were written.
 
+    They are its start, the last word of each source, the last message that passed to it and how far, its end.
     Nothing if no run has begun yet, or the file is none. Only as much is read as the run is long.
     """
     try:
@@ -133,7 +143,8 @@ def has_spoken(path: str, source: str) -> bool:
 def _last_run(fd: int) -> list[bytes]:
     data = b""
     position = os.fstat(fd).st_size
-    while START not in data and position and len(data) < 2 * LARGEST:
+    # Until the line of the last start is there from its beginning.
+    while position and b"\n" not in data[: max(0, data.rfind(START))] and len(data) < 2 * LARGEST:
         step = min(max(_BLOCK, len(data)), position)
         position -= step
         data = os.pread(fd, step, position) + data
@@ -141,12 +152,24 @@ def _last_run(fd: int) -> list[bytes]:
     if start < 0:
         return []
     run = data[data.rfind(b"\n", 0, start) + 1 : data.rfind(b"\n") + 1]
-    places = [run.rfind(word) for word in (*(_SAID % source for source in _SOURCES), EXIT)]
-    return [_line_at(run, place) for place in (0, *places) if place >= 0]
+    places = {run.rfind(word) for word in (*(_SAID % source for source in _SOURCES), *_PASSED, EXIT)}
+    lines = {0} | {run.rfind(b"\n", 0, place) + 1 for place in places if place >= 0}
+    return [run[line : run.find(b"\n", line)] for line in sorted(lines)]
 
 
-def _line_at(run: bytes, place: int) -> bytes:
-    return run[run.rfind(b"\n", 0, place) + 1 : run.find(b"\n", place)]
+def passed(path: str, word: bytes, message_id: str) -> bool:
+    """Whether a message passed to the agent, in any run that is still written down: `TYPED` or `ENTERED`."""
+    line = word + b',"id":"%s"' % message_id.encode()
+    return any(line in _content(name) for name in (path, f"{path}.1"))
+
+
+def _content(path: str) -> bytes:
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return b""
+    with open(fd, "rb") as file:
+        return file.read(2 * LARGEST)
 
 
 def _lock(fd: int) -> bool:

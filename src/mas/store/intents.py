@@ -22,13 +22,14 @@ _LOOK_AGAIN = 0.002
 
 
 class Intent(NamedTuple):
-    """One piece of work on one session. `socket` is the tmux server it may have touched."""
+    """One piece of work on one session, or on one agent of it. `socket` is the tmux server it may have touched."""
 
     session_id: str
     verb: str
     pid: int
     at: str
     socket: str | None = None
+    agent: str | None = None
 
 
 class Operation:
@@ -82,7 +83,12 @@ class Intents:
 
     @contextmanager
     def begin(
-        self, session_id: str, verb: str, socket: str | None = None, allowed: Callable[[], object] = bool
+        self,
+        session_id: str,
+        verb: str,
+        socket: str | None = None,
+        allowed: Callable[[], object] = bool,
+        agent: str | None = None,
     ) -> Iterator[Operation]:
         """Own the session for one verb; `Busy` if another process does.
 
@@ -95,7 +101,7 @@ class Intents:
             if left := self._read(path):
                 raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
             with self._session_lock(session_id):
-                operation = Operation(Intent(session_id, verb, os.getpid(), self._now(), socket))
+                operation = Operation(Intent(session_id, verb, os.getpid(), self._now(), socket, agent))
                 self._write(path, fd, operation.intent, allowed)
                 try:
                     yield operation

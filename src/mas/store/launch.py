@@ -31,11 +31,12 @@ def was_cut_short(session_dir: str, opener: str) -> bool:
     return opening and f'"pid": {opener},'.encode() in intent
 
 
-def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[str, str]) -> None:
-    """Keep what to run: arguments, environment, and the launcher's own options."""
+def write_launch(
+    path: str, argv: list[str], env: dict[str, str], options: dict[str, str], resume: list[str] | None = None
+) -> None:
+    """Keep what to run: arguments, environment, the launcher's own options, and the arguments to go on with."""
     pairs = ("\0".join(f"{key}={value}" for key, value in part.items()) for part in (env, options))
-    # An empty argument would look like the end of a section, so each one carries a mark.
-    text = _SECTION.join(["\0".join(f"={argument}" for argument in argv), *pairs])
+    text = _SECTION.join([_words(argv), *pairs, *([_words(resume)] if resume else [])])
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         os.fchmod(fd, 0o600)
@@ -45,8 +46,24 @@ def write_launch(path: str, argv: list[str], env: dict[str, str], options: dict[
 def read_launch(path: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Arguments, environment and options, as they were written."""
     with open(path, "rb") as file:
-        argv, env, options = os.fsdecode(file.read()).split(_SECTION)
-    return [argument[1:] for argument in argv.split("\0")], _pairs(env), _pairs(options)
+        argv, env, options = os.fsdecode(file.read()).split(_SECTION)[:3]
+    return _arguments(argv), _pairs(env), _pairs(options)
+
+
+def read_resume(path: str) -> list[str]:
+    """The arguments by which the program goes on with what it was doing; none where it cannot."""
+    with open(path, "rb") as file:
+        rest = os.fsdecode(file.read()).split(_SECTION)[3:]
+    return _arguments(rest[0]) if rest else []
+
+
+def _words(argv: list[str]) -> str:
+    # An empty argument would look like the end of a section, so each one carries a mark.
+    return "\0".join(f"={argument}" for argument in argv)
+
+
+def _arguments(text: str) -> list[str]:
+    return [argument[1:] for argument in text.split("\0")]
 
 
 def _pairs(text: str) -> dict[str, str]:

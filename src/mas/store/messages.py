@@ -12,11 +12,10 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from mas.model.errors import AlreadyThere, Busy, Conflict, Corrupt, Disk, DiskFull, DiskRefused, MasError, NoSession
-from mas.model.message import Box, Delivery, DeliveryState, Message
+from mas.model.errors import Busy, Corrupt, Disk, DiskFull, DiskRefused, MasError, NoSession
 from mas.store.atomic import (
     ensure_directory,
     open_lock,
@@ -27,192 +26,17 @@ from mas.store.atomic import (
     try_lock,
 )
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, Layout
+from mas.store.mailbox import MIGRATIONS, VERSION, Mailbox, transaction
 
-# Each entry brings a database of the version before it to its own; a new one goes through all of them.
-_MIGRATIONS = (
-    """
-    CREATE TABLE messages (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        sender TEXT,
-        target TEXT NOT NULL,
-        message TEXT NOT NULL,
-        created_at TEXT NOT NULL
-    );
-    CREATE TABLE deliveries (
-        message INTEGER NOT NULL REFERENCES messages (number),
-        position INTEGER NOT NULL,
-        agent TEXT NOT NULL,
-        state TEXT NOT NULL,
-        at TEXT NOT NULL,
-        reason TEXT,
-        typing_since TEXT,
-        PRIMARY KEY (message, position)
-    ) WITHOUT ROWID;
-    CREATE INDEX deliveries_by_state ON deliveries (state, agent, message);
-    CREATE INDEX deliveries_by_agent ON deliveries (agent, message);
-    """,
-)
-VERSION = len(_MIGRATIONS)
 # How long to wait for another process that writes, or that makes or packs the database.
 _PATIENCE = 10.0
 _LOOK_AGAIN = 0.005
-_LOG_PAGES = 1000
 _SIDES = ("-wal", "-shm")
 
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
 _REFUSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-
-
-class Mailbox:
-    """The messages of one session, open."""
-
-    def __init__(self, connection: sqlite3.Connection, fresh: bool = False) -> None:
-        self._sql = connection
-        # What need not last does not wait for the disk: not at all where SQLite's log begins with it, and where
-        # it does not, for as little as keeps a log that begins anew from being taken for the old one.
-        self._hasty = "OFF" if fresh else "NORMAL"
-
-    def add(self, message: Message, lasting: bool = True) -> bool:
-        """Keep a message. False if it is there already; `AlreadyThere` if another one has its id.
-
-        Not `lasting` means that it outlives this process, and the machine from the next step on: enough where
-        that comes before anybody is told that the message was sent.
-        """
-        with self._writing(lasting):
-            known = self._find(message.id)
-            if known is not None:
-                if known.says_the_same(message):
-                    return False
-                raise AlreadyThere(f"Another message was sent with the id {message.id}", "mas inbox --all")
-            number = self._sql.execute(
-                "INSERT INTO messages (id, sender, target, message, created_at) VALUES (?, ?, ?, ?, ?)", message[:5]
-            ).lastrowid
-            self._sql.executemany(
-                "INSERT INTO deliveries (message, position, agent, state, at, reason) VALUES (?, ?, ?, ?, ?, ?)",
-                ((number, position, *delivery) for position, delivery in enumerate(message.deliveries)),
-            )
-        return True
-
-    def begin(self, message_id: str, agent: str, at: str) -> None:
-        """Say that a queued message is now being typed; the caller holds the right to type to the agent."""
-        # Such a mark need only outlive this process: a machine that goes down takes the terminal with it.
-        with self._writing(lasting=False):
-            marked = self._sql.execute(
-                "UPDATE deliveries SET typing_since = ? WHERE message = (SELECT number FROM messages WHERE id = ?)"
-                " AND agent = ? AND state = 'queued' AND typing_since IS NULL",
-                (at, message_id, agent),
-            ).rowcount
-            if not marked:
-                raise Conflict(f"Message {message_id} is not waiting to be typed to agent {agent}", "mas inbox")
-
-    def step(
-        self, message_id: str, agents: Iterable[str], state: DeliveryState, at: str, reason: str | None = None
-    ) -> list[Delivery]:
-        """Take a message to another state with these agents, with all or none; `Conflict` if that is not allowed."""
-        with self._writing():
-            message = self.get(message_id)
-            there = {delivery.agent: delivery for delivery in message.deliveries}
-            stepped = [_of(there, agent, message_id).to(state, at, reason) for agent in agents]
-            self._sql.executemany(
-                "UPDATE deliveries SET state = ?, at = ?, reason = ?, typing_since = NULL"
-                " WHERE message = (SELECT number FROM messages WHERE id = ?) AND agent = ?",
-                ((state, at, reason, message_id, delivery.agent) for delivery in stepped),
-            )
-        return stepped
-
-    def give_up(self, message_id: str, agent: str, at: str, reason: str) -> bool:
-        """Call what nobody types any more undelivered; False if its sender came to an end with it after all."""
-        with self._writing():
-            changed = self._sql.execute(
-                "UPDATE deliveries SET state = 'undelivered', at = ?, reason = ?, typing_since = NULL"
-                " WHERE message = (SELECT number FROM messages WHERE id = ?) AND agent = ?"
-                " AND state = 'queued' AND typing_since IS NOT NULL",
-                (at, reason, message_id, agent),
-            ).rowcount
-        return changed > 0
-
-    def get(self, message_id: str) -> Message:
-        """One message, or `Conflict` if there is none of that id."""
-        found = self._find(message_id)
-        if found is None:
-            raise Conflict(f"No message {message_id} in this session", "mas inbox --all")
-        return found
-
-    def page(
-        self, limit: int, offset: int = 0, agent: str | None = None, box: Box = Box.ALL
-    ) -> tuple[list[Message], int]:
-        """Of the messages that are meant, newest last, at most `limit` after the `offset` newest; and how many."""
-        to = "number IN (SELECT message FROM deliveries WHERE agent = :agent)"
-        which = {
-            Box.ALL: f"(:agent IS NULL OR sender = :agent OR {to})",
-            Box.INBOX: f"(:agent IS NULL OR {to})",
-            Box.SENT: "(:agent IS NULL OR sender = :agent)",
-        }[box]
-        given = {"agent": agent, "limit": limit, "offset": offset}
-        with self._reading():
-            total = self._sql.execute(f"SELECT count(*) FROM messages WHERE {which}", given).fetchone()[0]  # noqa: S608
-            rows = self._sql.execute(
-                f"SELECT * FROM messages WHERE {which} ORDER BY number DESC LIMIT :limit OFFSET :offset",  # noqa: S608
-                given,
-            ).fetchall()
-            return [self._message(row) for row in reversed(rows)], total
-
-    def pending(self, agent: str) -> list[Message]:
-        """What waits to be typed to an agent, oldest first."""
-        with self._reading():
-            rows = self._sql.execute(
-                "SELECT messages.* FROM deliveries JOIN messages ON number = deliveries.message"
-                " WHERE state = 'queued' AND agent = ? AND typing_since IS NULL ORDER BY number",
-                (agent,),
-            ).fetchall()
-            return [self._message(row) for row in rows]
-
-    def being_typed(self) -> list[tuple[str, str]]:
-        """Messages and agents to whom they are being typed, or were when their sender ended."""
-        return self._sql.execute(
-            "SELECT id, agent FROM deliveries JOIN messages ON number = deliveries.message"
-            " WHERE state = 'queued' AND typing_since IS NOT NULL ORDER BY number"
-        ).fetchall()
-
-    def counts(self) -> dict[str, int]:
-        """How many deliveries are in each state."""
-        found = dict(self._sql.execute("SELECT state, count(*) FROM deliveries GROUP BY state"))
-        return {state.value: found.get(state.value, 0) for state in DeliveryState}
-
-    def _find(self, message_id: str) -> Message | None:
-        row = self._sql.execute("SELECT * FROM messages WHERE id = ?", (message_id,)).fetchone()
-        return self._message(row) if row else None
-
-    def _message(self, row: tuple[int, str, str | None, str, str, str]) -> Message:
-        number, message_id, sender, target, text, created_at = row
-        deliveries = self._sql.execute(
-            "SELECT agent, state, at, reason FROM deliveries WHERE message = ? ORDER BY position", (number,)
-        )
-        return Message(
-            message_id,
-            sender,
-            target,
-            text,
-            created_at,
-            tuple(Delivery(agent, DeliveryState(state), at, reason) for agent, state, at, reason in deliveries),
-        )
-
-    @contextmanager
-    def _writing(self, lasting: bool = True) -> Iterator[None]:
-        """A change: all of it or nothing, and if `lasting`, on the disk at the end with all that came before."""
-        self._sql.execute(f"PRAGMA synchronous = {'FULL' if lasting else self._hasty}")
-        # The log may only be brought into the database by who waits for the disk.
-        self._sql.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES if lasting else 0}")
-        with _transaction(self._sql, "IMMEDIATE"):
-            yield
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with _transaction(self._sql, "DEFERRED"):
-            yield
 
 
 class Messages:
@@ -253,6 +77,18 @@ class Messages:
         except _Damage as damage:
             self._renew(session_id)
             raise Corrupt(path, damage.why, "mas inbox --all; what was damaged is kept beside it") from None
+
+    def copy(self, source: str, target: str, reason: str) -> None:
+        """Give a session what was sent in another. What is not all the way is undelivered there, for `reason`."""
+        if not self.exists(source):
+            return
+        with (
+            self._connected(source) as (messages, _),
+            self._connected(target) as (copy, _),
+            _our_errors(self.path(target)),
+        ):
+            messages.backup(copy)
+            Mailbox(copy).give_up(self._now(), reason)
 
     @contextmanager
     def shut(self, session_id: str) -> Iterator[None]:
@@ -374,25 +210,6 @@ class _Damage(Exception):
         self.why = why
 
 
-def _of(there: dict[str, Delivery], agent: str, message_id: str) -> Delivery:
-    if agent not in there:
-        raise Conflict(f"Message {message_id} is not for agent {agent}", "mas inbox --all")
-    return there[agent]
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # Some errors have rolled it back already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
     try:
@@ -429,9 +246,9 @@ def _opened(path: str) -> sqlite3.Connection:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring a database to the present version, in one step."""
-    with _transaction(connection, "IMMEDIATE"):
+    with transaction(connection, "IMMEDIATE"):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        for script in _MIGRATIONS[version:]:
+        for script in MIGRATIONS[version:]:
             for statement in script.split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -475,7 +292,8 @@ def _check(path: str) -> None:
             raise _Damage(found)
         connection.execute("SELECT id, sender, target, message, created_at FROM messages LIMIT 1").fetchall()
         connection.execute(
-            "SELECT message, position, agent, state, at, reason, typing_since FROM deliveries LIMIT 1"
+            "SELECT message, position, agent, state, at, reason, typing_since, forced, awaited, entered_again_at"
+            " FROM deliveries LIMIT 1"
         ).fetchall()
 
 

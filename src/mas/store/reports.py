@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 
 from mas.store.atomic import ensure_directory, read_file, remove_file, write_atomic
 from mas.store.layout import PRIVATE_DIR, SessionPaths
@@ -25,14 +26,10 @@ def last_report(paths: SessionPaths, agent: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def forget_reports(paths: SessionPaths) -> None:
+def forget_reports(paths: SessionPaths, agents: Iterable[str]) -> None:
     """What agents said before they were started anew is no news of them."""
-    try:
-        names = os.listdir(_place(paths))
-    except OSError:
-        return
-    for name in names:
-        remove_file(os.path.join(_place(paths), name))
+    for agent in agents:
+        remove_file(os.path.join(_place(paths), agent))
 
 
 def _place(paths: SessionPaths) -> str:

@@ -1,0 +1,36 @@
+"""The courier's rounds: what waits from before the server, and what nobody has told it of."""
+
+from __future__ import annotations
+
+import asyncio
+
+from anyio import to_thread
+
+from mas.model.errors import MasError
+from mas.service.courier import Courier
+
+# Whatever is worth a message's going on is told as an event; this is for what was missed.
+_BETWEEN = 5.0
+
+
+class Rounds:
+    """Sends the courier round, now and then and after events were missed."""
+
+    def __init__(self, courier: Courier) -> None:
+        self._courier = courier
+        self._whole = True
+
+    def begin_anew(self) -> None:
+        """The next round is one through all sessions."""
+        self._whole = True
+
+    async def run(self) -> None:
+        """Go round until cancelled."""
+        while True:
+            around, self._whole = self._whole, False
+            try:
+                await to_thread.run_sync(self._courier.look_around if around else self._courier.look_again)
+            except (MasError, OSError):
+                # The next round may do better.
+                self._whole = self._whole or around
+            await asyncio.sleep(_BETWEEN)

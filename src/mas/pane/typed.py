@@ -1,0 +1,115 @@
+"""Notes which messages pass to the agent: the first line of each, and the Enter that submits it.
+
+Whoever typed a message may be killed at any moment; by these notes the next one knows how far it came.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEADER = b"[MAS from="
+_ID = b" id=m-"
+_DIGITS = 16
+_LONGEST_HEADER = 512
+_ENTER = b"\r"
+# Whoever sends this wants it noted, once all that was typed before is: it is for the launcher alone.
+MARK_START = b"\x1b]7501;mas="
+MARK_END = b"\x1b\\"
+_LONGEST_MARK = 64
+# A single ESC, or one with a bracket, is a key like any other and must not wait.
+_SURELY_A_MARK = 3
+
+
+class Typed:
+    """Looks at what is typed to one agent; `note` gets what happened (typed, entered, taken, mark) and its id."""
+
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        self._note = note
+        self._submitted = ""
+        self._message = b""
+        self._rest = b""
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What of `data` is for the agent: all but marks."""
+        if MARK_START[:_SURELY_A_MARK] in data or self._held:
+            return b"".join(self._without_marks(self._held + data))
+        self._look(data)
+        return data
+
+    def begins_to_work(self) -> None:
+        """The agent says that it does something: it has taken what was submitted last."""
+        if self._submitted:
+            self._note("taken", self._submitted)
+            self._submitted = ""
+
+    def _without_marks(self, data: bytes) -> list[bytes]:
+        self._held = b""
+        pieces = []
+        while True:
+            before, start, rest = data.partition(MARK_START)
+            mark, end, after = rest.partition(MARK_END)
+            if start and (end and len(mark) <= _LONGEST_MARK):
+                pieces.append(before)
+                self._look(before)
+                self._note("mark", mark.decode("ascii", "replace"))
+                data = after
+                continue
+            # The rest of a mark may be yet to come.
+            whole = _unfinished(data)
+            self._held = data[whole:]
+            pieces.append(data[:whole])
+            self._look(data[:whole])
+            return pieces
+
+    def _look(self, data: bytes) -> None:
+        data = self._rest + data
+        self._rest = b""
+        while data:
+            if self._message:
+                # No text of a message holds this character, so it is a key.
+                place = data.find(_ENTER)
+                if place < 0:
+                    return
+                self._submitted = self._message.decode()
+                self._note("entered", self._submitted)
+                self._message, data = b"", data[place + 1 :]
+            place = data.find(_HEADER)
+            if place < 0:
+                self._rest = _may_be_start_of(_HEADER, data)
+                return
+            header, end, _ = data[place : place + _LONGEST_HEADER].partition(b"]")
+            if not end:
+                self._rest = data[place:] if len(data) - place < _LONGEST_HEADER else b""
+                return
+            name = _message_id(header)
+            if name:
+                self._message = name
+                self._note("typed", name.decode())
+            data = data[place + len(header) + 1 :]
+
+
+def _message_id(header: bytes) -> bytes:
+    """The id at the end of a message's first line; nothing if there is none."""
+    digits = header.rpartition(_ID)[2]
+    sound = len(digits) == _DIGITS and not digits.strip(b"0123456789abcdef") and b"\n" not in header
+    return b"m-" + digits if sound else b""
+
+
+def _may_be_start_of(word: bytes, data: bytes) -> bytes:
+    """The end of `data` that `word` may begin with."""
+    for size in range(min(len(word) - 1, len(data)), 0, -1):
+        if word.startswith(data[-size:]):
+            return data[-size:]
+    return b""
+
+
+def _unfinished(data: bytes) -> int:
+    """Where a mark begins of which the end is yet to come; the length of `data` if none does."""
+    place = data.rfind(MARK_START)
+    if place >= 0 and MARK_END not in data[place:] and len(data) - place < _LONGEST_MARK:
+        return place
+    begun = len(_may_be_start_of(MARK_START, data))
+    return len(data) - begun if begun >= _SURELY_A_MARK else len(data)

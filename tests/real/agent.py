@@ -1,0 +1,192 @@
+"""One real agent program in a session of its own, and all that a test does with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mas.providers.format import Provider
+from mas.providers.provider import Providers
+from tests.real.mock import DONE, RUN, Mock
+from tests.site import REPOSITORY, Site, until
+
+_BUILTIN = os.path.join(REPOSITORY, "src", "mas", "providers", "builtin")
+_HEADER = re.compile(r"\[MAS [^\n]*\]\n")
+# Programs trim the end of a message, and nothing else.
+MESSAGE = """Read this, and answer:
+  an indented line with 'quotes', "more" and `ticks`
+
+\ta tab, $HOME, 100% of C:\\path, <tag> & #hash
+é 日本 🙂 and the last line"""
+_ROLE = "Meta manager"
+
+
+class Kind(NamedTuple):
+    """What differs from program to program in a test."""
+
+    name: str
+    environ: tuple[tuple[str, str], ...]
+    asks: str
+    """What its state says of a permission it waits for: a regular expression."""
+    tab: str = "\t"
+    """What it makes of a tab in a message."""
+
+
+class Agent:
+    """The only agent of a session, of one kind."""
+
+    def __init__(self, site: Site, model: Mock, kind: Kind) -> None:
+        self.site = site
+        self.model = model
+        self.kind = kind
+        self.session = ""
+        site.env.update(kind.environ)
+
+    def own_provider(self, *changes: tuple[str, str, str]) -> None:
+        """Give the workspace the built-in provider as its own, changed: file, what stands there, what shall."""
+        os.makedirs(self.site.path("providers", "templates"))
+        templates = os.listdir(os.path.join(_BUILTIN, "templates"))
+        texts = {name: _read(name) for name in (f"{self.kind.name}.toml", *(f"templates/{name}" for name in templates))}
+        for name, old, new in changes:
+            assert old in texts[name]
+            texts[name] = texts[name].replace(old, new)
+        for name, text in texts.items():
+            with open(self.site.path("providers", name), "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def start(self) -> None:
+        self.session = self.site.start("--team", "solo", "--provider", self.kind.name)
+
+    @property
+    def provider(self) -> Provider:
+        return Providers(self.site.path("providers"), self.site.env).get(self.kind.name)
+
+    def shown(self) -> dict[str, Any]:
+        (agent,) = self.site.json("show", self.session)["agents"]
+        assert isinstance(agent, dict)
+        return agent
+
+    def state(self) -> str:
+        return str(self.shown()["state"])
+
+    def until(self, fact: Callable[[], object], what: str) -> None:
+        """Wait for a fact; fail with what the program shows."""
+        try:
+            until(fact, what)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}\n{self.shown()}\nat the model: {self.model.said()}\n{self.screen()}"
+            ) from None
+
+    def becomes(self, state: str) -> None:
+        self.until(lambda: self.state() == state, state)
+
+    def screen(self) -> str:
+        return self.site.mas("output", self.session, "00").stdout
+
+    def events(self) -> list[dict[str, Any]]:
+        with open(self.site.session(self.session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def send(self, text: str) -> None:
+        """Send a message, and wait until the model has it, exactly."""
+        before = len(self.events())
+        sent = self.site.json("send", "--session", self.session, "--wait", "30", "00", "-", input=text)
+        assert [delivery["state"] for delivery in sent["deliveries"]] == ["acknowledged"], sent
+        wanted = text.replace("\t", self.kind.tab)
+        self.until(lambda: wanted in self.received(), f"{wanted!r} at the model")
+        self.until(lambda: self._acknowledged(self.events()[before:], text), "its acknowledgement")
+
+    def received(self) -> list[str]:
+        """The messages that the model was sent, without the line that MAS may put in front."""
+        return [_HEADER.sub("", text, count=1) for text in self.model.said()]
+
+    def _acknowledged(self, events: list[dict[str, Any]], text: str) -> bool:
+        """Whether the events tell that the message was taken, in the way that the provider's file names."""
+        how, _, name = self.provider.input.ack.partition(":")
+        if how == "osc":
+            return any((event.get("source"), event.get("state")) == ("osc7501", name) for event in events)
+        first = text.split("\n")[0]
+        return any(event.get("name") == name and first in event.get("prompt", "") for event in events)
+
+    def asks_for(self, command: str) -> None:
+        """Have the model ask for a command, and the program for a permission."""
+        self.send(f"{RUN} {command}")
+        self.becomes("blocked")
+        words = self.shown()["stateText"]
+        assert re.fullmatch(self.kind.asks.replace("COMMAND", re.escape(command)), words), words
+
+    def approve(self) -> None:
+        self._answer(self.provider.approve.key)
+
+    def deny(self) -> None:
+        self._answer(self.provider.approve.deny_key)
+
+    def _answer(self, key: str) -> None:
+        """Press a key until the question is gone: programs ignore one that comes too soon."""
+        patience = self.provider.approve.key_min_wait
+        pane = self.shown()["pane"]
+
+        def answered() -> bool:
+            time.sleep(patience)
+            if self.state() == "blocked":
+                self.site.tmux("send-keys", "-t", pane, key)
+            return self.state() != "blocked"
+
+        self.until(answered, "an end of the question")
+
+    def file(self, name: str) -> str:
+        return self.site.session(self.session, "unit", "00", name)
+
+    def dialogs(self) -> list[tuple[str, str]]:
+        """What the provider's file knows of the screen as it is."""
+        screen = self.screen()
+        return [(one.state, one.kind) for one in self.provider.status.startup_dialogs if re.search(one.match, screen)]
+
+    def shows_dialog(self, state: str, kind: str) -> None:
+        self.until(lambda: self.dialogs() == [(state, kind)], f"{state}:{kind} on the screen")
+
+
+def works_from_start_to_restore(agent: Agent) -> None:
+    """What every real program must do in a session."""
+    agent.start()
+    agent.becomes("idle")
+
+    agent.send(MESSAGE)
+    agent.becomes("idle")
+    assert any(_ROLE in exchange.asked.everything for exchange in agent.model.exchanges)
+    agent.until(lambda: "MOCK_REPLY" in agent.screen(), "the answer on the screen")
+
+    agent.asks_for("echo real > proof.txt")
+    agent.approve()
+    agent.until(lambda: os.path.exists(agent.file("proof.txt")), "what the tool was to write")
+    agent.becomes("idle")
+    agent.until(lambda: DONE in agent.screen(), "the end of the turn on the screen")
+
+    agent.site.mas("stop", agent.session)
+    assert agent.site.processes() == []
+    before = len(agent.model.exchanges)
+    assert "anew" not in agent.site.mas("restore", agent.session).stderr
+    agent.becomes("idle")
+    agent.send("And after that?")
+    agent.becomes("idle")
+    sent = {text for exchange in agent.model.exchanges[before:] for text in exchange.asked.user}
+    resumed = [_HEADER.sub("", text, count=1) for text in sent]
+    assert MESSAGE.replace("\t", agent.kind.tab) in resumed
+    assert f"{RUN} echo real > proof.txt" in resumed
+
+    agent.asks_for("echo no > denied.txt")
+    agent.deny()
+    agent.becomes("idle")
+    agent.send("What now?")
+    agent.becomes("idle")
+    assert not os.path.exists(agent.file("denied.txt"))
+
+
+def _read(name: str) -> str:
+    with open(os.path.join(_BUILTIN, name), encoding="utf-8") as file:
+        return file.read()

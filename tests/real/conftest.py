@@ -1,0 +1,53 @@
+"""What the tests of real agent programs share: the programs, a model that answers by rule, a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.real.mock import Mock, mock_model
+from tests.site import REPOSITORY, Site, short_directory
+
+_PLACE = os.path.join(REPOSITORY, ".real")
+_PINS = os.path.join(REPOSITORY, "tests", "real", "clis", "package-lock.json")
+
+
+@pytest.fixture(scope="session")
+def programs() -> str:
+    """The directory of the pinned programs; without them their tests are skipped, and it is said why."""
+    if _content(os.path.join(_PLACE, "installed")) != _content(_PINS):
+        why = _content(os.path.join(_PLACE, "why")).strip() or "scripts/real-clis has not installed them"
+        pytest.skip(f"no real agent programs: {why}")
+    return os.path.join(_PLACE, "node_modules", ".bin")
+
+
+@pytest.fixture
+def model() -> Iterator[Mock]:
+    with mock_model() as mock:
+        yield mock
+        # A program that speaks to the mock in a way it does not know would be tested for nothing.
+        assert mock.strange == []
+
+
+@pytest.fixture
+def place(programs: str) -> Iterator[Site]:
+    """A fresh workspace that finds the programs; nothing of the caller's environment but the way to other programs."""
+    with short_directory() as directory:
+        made = Site(directory)
+        made.env["PATH"] = f"{programs}:{made.env['PATH']}"
+        made.mas("init", made.root)
+        try:
+            yield made
+        finally:
+            made.close()
+        assert made.leftovers() == []
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,40 @@
+"""Codex, the real program, against a model on loopback."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.real.agent import Agent, Kind, works_from_start_to_restore
+from tests.real.mock import Mock
+from tests.site import Site
+
+_CONFIG = "templates/codex-config.toml"
+_VENDOR = "https://api.openai.com/v1"
+
+
+@pytest.fixture
+def codex(place: Site, model: Mock) -> Agent:
+    # It does not say what it asks for.
+    return Agent(place, model, Kind("codex", (("OPENAI_API_KEY", "sk-not-a-key"),), "permission"))
+
+
+def test_codex_works_from_start_to_restore(codex: Agent) -> None:
+    codex.own_provider((_CONFIG, _VENDOR, f"{codex.model.url}/v1"))
+    works_from_start_to_restore(codex)
+
+
+def test_codex_without_a_key_says_so_at_the_first_message(codex: Agent) -> None:
+    codex.own_provider((_CONFIG, _VENDOR, f"{codex.model.url}/v1"))
+    del codex.site.env["OPENAI_API_KEY"]
+    codex.start()
+    codex.becomes("idle")
+    codex.site.mas("send", "--session", codex.session, "00", "Hello")
+    codex.becomes("error")
+    codex.shows_dialog("error", "")
+
+
+def test_that_codex_wants_a_login_is_known(codex: Agent) -> None:
+    codex.own_provider((_CONFIG, 'model_provider = "api"', ""), (_CONFIG, _VENDOR, f"{codex.model.url}/v1"))
+    codex.start()
+    codex.shows_dialog("blocked", "auth")
+    assert codex.state() != "idle"
