@@ -63,6 +63,8 @@ class Site:
             "TMUX_TMPDIR": directory,
             "MAS_WORKSPACE_ROOT": self.root,
             "MAS_TEST_RUN": str(os.getpid()),
+            # A test that wants the server to come by itself says so.
+            "MAS_SERVER": "off",
         }
         self.user_socket = os.path.join(directory, f"tmux-{os.getuid()}", "default")
 
@@ -158,6 +160,7 @@ class Site:
 
     def close(self) -> None:
         """End the servers of this site; agents end with them."""
+        self.end_summoned()
         for depth in ("*", "*/*", "*/*/*"):
             for pid in glob(os.path.join(self.directory, depth, "logs", "api.pid")):
                 self.mas("serve", "--workspace", os.path.dirname(os.path.dirname(pid)), "--stop")
@@ -165,6 +168,23 @@ class Site:
         end_orphans()
         for socket in self.sockets():
             self.tmux("kill-server", socket=socket)
+
+    def summoned(self) -> list[psutil.Process]:
+        """Every server that came by itself, those that have only just begun too."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                if "--if-none" in process.cmdline():
+                    found.append(process)
+        return found
+
+    def end_summoned(self) -> None:
+        """End servers that came by themselves; there are some only where a test asked for them."""
+        while self.env["MAS_SERVER"] != "off" and (left := self.summoned()):
+            for process in left:
+                with suppress(psutil.Error):
+                    process.terminate()
+            psutil.wait_procs(left, timeout=_PATIENCE)
 
     def leftovers(self) -> list[list[str]]:
         """What is still running once it should have ended."""

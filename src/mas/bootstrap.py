@@ -44,10 +44,21 @@ def open_mas(workspace: str | None = None) -> Mas:
 
 
 def open_remote(server: ServerAddress) -> Mas:
-    """The product behind a server."""
-    from mas.client import RemoteMas
+    """The product behind a server; of an agent's token, what that agent has of it."""
+    from mas.client import OwnSession, RemoteMas
+    from mas.model.principal import named_by
 
-    return RemoteMas(server.url, server.token)
+    agent = named_by(server.token or "")
+    return OwnSession(server.url, server.token, agent) if agent else RemoteMas(server.url, server.token)
+
+
+def own_server(token: str) -> ServerAddress | None:
+    """Where the agent with `token`, whose program this is, reaches its workspace's server; None if none runs."""
+    info = _presence(load_settings(None)).find()
+    if info is None:
+        return None
+    # What the certificate is good for, nobody here can tell; the file is the same server.
+    return ServerAddress(info.url if info.url.startswith("http:") else f"unix:{info.socket}", token)
 
 
 class Served(NamedTuple):
@@ -95,10 +106,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
 
 def open_access(workspace: str | None = None) -> Access:
     """Who may use the server of a workspace."""
-    from mas.service.access import Access
-    from mas.store.secrets import Secrets
-
-    return Access(Secrets(Layout(load_settings(workspace).root)), time.time)
+    return _access(Layout(load_settings(workspace).root))
 
 
 def open_serving(workspace: str | None = None) -> Serving:
@@ -106,7 +114,8 @@ def open_serving(workspace: str | None = None) -> Serving:
     from mas.service.serving import Serving
 
     settings = load_settings(workspace)
-    return Serving(settings, _presence(settings))
+    logs = Logs(Layout(settings.root), utc_now)
+    return Serving(settings, _presence(settings), lambda line: logs.api(None, line), utc_now)
 
 
 def _presence(settings: Settings) -> Presence:
@@ -133,6 +142,7 @@ def build_world(settings: Settings, connections: Connections | None = None) -> W
         providers=_once(lambda: _providers(layout, settings)),
         keys=lambda: _keys(layout),
         messages=lambda: _messages(layout, logs, events),
+        access=_once(lambda: _access(layout)),
         now=utc_now,
         new_id=random_id,
     )
@@ -156,6 +166,13 @@ def _once(make: Callable[[], Made]) -> Callable[[], Made]:
         return kept[0]
 
     return get
+
+
+def _access(layout: Layout) -> Access:
+    from mas.service.access import Access
+    from mas.store.secrets import Secrets
+
+    return Access(Secrets(layout), time.time)
 
 
 def _keys(layout: Layout) -> Keys:

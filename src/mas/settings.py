@@ -18,6 +18,18 @@ DEFAULT_PROVIDER = "demo"
 LEGACY_TMUX = "mas-tmux"
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
+# What tells a program that it is an agent, and which.
+OF_AN_AGENT = (
+    "MAS_SESSION_ID",
+    "MAS_SESSION_DIR",
+    "MAS_SESSION_NAME",
+    "MAS_AGENT_ID",
+    "MAS_TOKEN",
+    "UNIT_DIR",
+    "WORKFLOWS_DIR",
+    "SESSION_NAME",
+)
+
 
 class ServerMode(StrEnum):
     """Where sessions run: the user's tmux server, one of the workspace's, one each, or whichever fits."""
@@ -28,6 +40,13 @@ class ServerMode(StrEnum):
     SESSION = "session"
 
 
+class ServerStart(StrEnum):
+    """Whether the workspace's HTTP server comes by itself with a session, or only when somebody starts it."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
 class Settings(NamedTuple):
     """How this process was told to work."""
 
@@ -35,6 +54,7 @@ class Settings(NamedTuple):
     user_socket: str
     private_sockets: str
     tmux_server: ServerMode = ServerMode.AUTO
+    server_start: ServerStart = ServerStart.AUTO
     provider: str = DEFAULT_PROVIDER
     recover: bool = False
     legacy: bool = False
@@ -59,6 +79,7 @@ class Inside(NamedTuple):
     session: str | None
     agent: str | None
     directory: str | None
+    token: str | None = None
 
 
 def load_settings(workspace: str | None) -> Settings:
@@ -71,6 +92,7 @@ def load_settings(workspace: str | None) -> Settings:
         user_socket=_user_socket(environ),
         private_sockets=f"/tmp/mas-{os.getuid()}",  # noqa: S108 - owner and mode are checked before use
         tmux_server=_server_mode(environ.get("MAS_TMUX_SERVER") or _at(config, "tmux", "server")),
+        server_start=_server_start(environ.get("MAS_SERVER") or _text(config, "server")),
         provider=environ.get("MAS_PROVIDER") or _text(config, "provider") or DEFAULT_PROVIDER,
         recover=_flag(environ.get("MAS_RECOVER"), config),
         legacy=legacy_asked(),
@@ -116,7 +138,14 @@ def legacy_asked() -> bool:
 
 
 def inside() -> Inside:
-    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR")))
+    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN")))
+
+
+def as_agent(url: str | None, workspace: str | None) -> Inside | None:
+    """The agent whose program this is, unless another server or workspace is meant than its own."""
+    here = inside()
+    is_agent = here.session and here.agent and here.token and not (url or workspace or os.environ.get("MAS_URL"))
+    return here if is_agent else None
 
 
 def legacy_home() -> str:
@@ -163,6 +192,13 @@ def _server_mode(word: str | None) -> ServerMode:
         return ServerMode(word or ServerMode.AUTO)
     except ValueError:
         raise BadInput(f"tmux.server is {shown(word or '')}; it can be: {', '.join(ServerMode)}") from None
+
+
+def _server_start(word: str | None) -> ServerStart:
+    try:
+        return ServerStart(word or ServerStart.AUTO)
+    except ValueError:
+        raise BadInput(f"server is {shown(word or '')}; it can be: {', '.join(ServerStart)}") from None
 
 
 def _flag(word: str | None, config: Mapping[str, Any]) -> bool:

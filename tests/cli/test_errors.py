@@ -21,6 +21,7 @@ ENOUGH = {
     "send": ["00", "hello"],
     "ask": ["00", "hello"],
     "output": ["00"],
+    "report": ["busy"],
     "unarchive": [UNKNOWN],
     "undelete": [UNKNOWN],
     "restore": [UNKNOWN],

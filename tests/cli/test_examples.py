@@ -109,6 +109,12 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     **dict.fromkeys(("up", "init", "start", "list", "doctor", "repair", "completion", "version", "complete"), nothing),
 }
 ASKS = ("mas delete 550e8400",)
+# What makes sense in an agent's pane only.
+AS_AGENT = {"MAS_AGENT_ID": "21"}
+
+
+def command_of(example: str) -> str:
+    return next(match[0] for match in re.finditer(r"[a-z-]+", example) if match[0] in COMMANDS)
 
 
 def examples() -> list[str]:
@@ -117,7 +123,7 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("example", examples())
 def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
-    command = next(word for word in re.findall(r"[a-z-]+", example) if word in COMMANDS)
+    command = command_of(example)
     before = BEFORE.get(example.removeprefix("mas "), BEFORE.get(command, active))
     # No bash can run what is meant for zsh; there it is enough that something comes.
     typed = example.replace("eval", "test -n") if "zsh" in example else example
@@ -128,6 +134,8 @@ def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
             file.write(text)
     os.makedirs(os.path.join(site.home, ".config", "fish", "completions"))
     env = {**site.env, "PATH": f"{os.path.dirname(mas_program(site))}:{site.env['PATH']}"}
+    if command == "report" and "--as" not in example:
+        env |= AS_AGENT
     # A browser, where the machine has none.
     typed = typed.replace("xdg-open", "test -n")
     with Terminal(["/bin/bash", "-c", typed], env, site.root) as shell:
@@ -153,6 +161,9 @@ def leave(site: Site, shell: Terminal, example: str) -> None:
     elif example == "mas serve":
         shell.until("http://127.0.0.1:")
         shell.type("\x03")
+    elif command_of(example) == "mcp":
+        # Whoever started it closes its input.
+        shell.type("\x04")
     elif "--follow" in example:
         shell.until("ready")
         shell.type("\x03")

@@ -16,7 +16,7 @@ AGENT = "sh -c 'echo ready; exec cat'"
 REPORTING = (
     "init", "start", "list", "show", "env", "send", "inbox", "output", "logs", "stats", "stop", "stop-all", "restore",
     "clone", "archive", "list-archived", "unarchive", "delete", "list-deleted", "undelete", "prune", "prune-done",
-    "migrate", "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion",
+    "migrate", "migrate-again", "repair", "repair-damage", "doctor", "up", "version", "completion", "report",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def in_json(life: Life) -> None:
     life.json("output", "21")
     life.json("send", "--force", "development", "hello")
     life.json("inbox")
+    life.json("report", "--as", "21", "--state", "working", "Reading the plan")
     life.json("logs")
     life.json("stats")
     life.json("stop", first)

@@ -262,11 +262,17 @@ class TestAgents:
             answer = agent.post(f"/sessions/{team}/messages", json=body | {"from": name})
             assert answer.status_code in ((403,) if name == agents[1] else (403, 422)), name
         assert agent.get(f"/sessions/{team}/messages", params={"agent": agents[1]}).status_code == 403
+        said = {"text": "I am somebody else"}
+        assert agent.post(f"/sessions/{team}/agents/{agents[0]}/report", json=said).status_code == 200
+        assert agent.post(f"/sessions/{team}/agents/{agents[1]}/report", json=said).status_code == 403
+        shown = f"/sessions/{team}/agents/{agents[1]}/output"
+        assert agent.get(shown).status_code == 200
+        assert agent.get(shown, params={"reader": agents[1]}).status_code == 403
 
     def test_it_is_good_for_its_own_session_only(self, shared: Served, team: str, agent: httpx.Client) -> None:
         other = shared.site.start()
         for session in (other, OTHER, team.upper(), f"{team}/../{other}", f"{other}/../{team}"):
-            for what in ("messages", "agents"):
+            for what in ("messages", "agents", "agents/00/output", "agents/21/output"):
                 proof = f"Authorization: {agent.headers['authorization']}"
                 line = f"GET /sessions/{session}/{what}"
                 assert ask(shared, request(shared, line, proof, token=False)).status == 403, line
@@ -279,6 +285,9 @@ class TestAgents:
             ("get", "/sessions/{sessionId}/messages"),
             ("post", "/sessions/{sessionId}/messages"),
             ("get", "/sessions/{sessionId}/agents"),
+            ("get", "/sessions/{sessionId}/agents/{agent}/output"),
+            ("post", "/sessions/{sessionId}/agents/{agent}/report"),
+            ("get", "/sessions/{sessionId}/wait"),
         }
         known = set(_calls(shared.client().get("/openapi.json").json()))
         assert allowed < known
@@ -292,7 +301,16 @@ class TestAgents:
             assert answer.json()["code"] == "forbidden"
         for verb in ("put", "patch", "delete", "head", "options"):
             assert agent.request(verb, f"/sessions/{team}/messages").status_code == 403
-        assert agent.get(f"/sessions/{team}/messages/").status_code == 403
+        for what in (
+            "messages/",
+            "agents/",
+            f"agents/{agents[0]}/output/",
+            f"agents/{agents[0]}/../output",
+            "agents/21",
+        ):
+            line = f"GET /sessions/{team}/{what}"
+            given = f"Authorization: {agent.headers['authorization']}"
+            assert ask(shared, request(shared, line, given, token=False)).status == 403, what
         for path in (f"/sessions/{team}/agents/{agents[0]}/terminal", "/terminals"):
             proof = {"Authorization": agent.headers["authorization"]}
             with pytest.raises(InvalidStatus) as refused:

@@ -23,6 +23,7 @@ def test_answers_are_camel_case_all_the_way_down() -> None:
                 "pane": "%1",
                 "exitStatus": None,
                 "restarts": 0,
+                "report": None,
             }
         ],
         "status": "active",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,7 @@ HOME = Home(
 STATE = HOME.state_dir
 UUID = HOME.agent_uuid
 REAL = ("aider", "claude", "codex", "gemini")
+TOOLS_PASSED = {"MAS_WORKSPACE_ROOT", "MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_TOKEN"}
 
 
 @pytest.fixture
@@ -51,6 +54,12 @@ def words(found: Program) -> str:
     return " ".join((os.path.basename(found.argv[0]), *found.argv[1:]))
 
 
+def tools_of(server: dict[str, Any]) -> set[str]:
+    """What a program passes on to the tools that MAS gives it; it must be MAS that it starts."""
+    assert [server["command"], *server["args"]] == [sys.executable, "-m", "mas", "mcp"]
+    return set(server.get("env_vars") or server["env"])
+
+
 def test_every_built_in_file_is_whole() -> None:
     providers = Providers("/nowhere", {"PATH": os.environ["PATH"]})
     assert providers.names() == ["aider", "claude", "codex", "demo", "gemini", "generic", "shell"]
@@ -62,18 +71,19 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     found = program(place, "claude", "opus", ANTHROPIC_API_KEY="k" * 30, CLAUDECODE="1", SECRET="x")
     assert words(found) == (
         f"claude --model opus --append-system-prompt-file {HOME.role_file} "
-        f"--settings {STATE}/mas-settings.json --session-id {UUID}"
+        f"--settings {STATE}/mas-settings.json --mcp-config {STATE}/mas-mcp.json --session-id {UUID}"
     )
     assert dict(found.env) == {
         "ANTHROPIC_API_KEY": "k" * 30,
         "CLAUDE_CONFIG_DIR": STATE,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    ((path, text),) = found.files
+    files = dict(found.files)
+    settings = json.loads(files[f"{STATE}/mas-settings.json"])
+    hooks = settings["hooks"]
     # Its own default lets it run commands that nobody was asked about.
-    assert json.loads(text)["permissions"]["defaultMode"] == "default"
-    hooks = json.loads(text)["hooks"]
-    assert path == f"{STATE}/mas-settings.json"
+    assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
+    assert tools_of(json.loads(files[f"{STATE}/mas-mcp.json"])["mcpServers"]["mas"]) == TOOLS_PASSED
     assert set(hooks) == set(dict(found.hook_map))
     for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
         assert group["hooks"][0]["command"].endswith(f"mas hook {event}")
@@ -87,7 +97,10 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
 
 def test_claude_without_a_role_and_a_model_gets_the_usual_ones(place: str) -> None:
     found = program(place, "claude", home=HOME._replace(role_file="", role=""))
-    assert words(found) == f"claude --model sonnet --settings {STATE}/mas-settings.json --session-id {UUID}"
+    assert words(found) == (
+        f"claude --model sonnet --settings {STATE}/mas-settings.json --mcp-config {STATE}/mas-mcp.json "
+        f"--session-id {UUID}"
+    )
 
 
 def test_codex_is_started_with_its_own_home_and_the_role_in_its_configuration(place: str) -> None:
@@ -101,6 +114,7 @@ def test_codex_is_started_with_its_own_home_and_the_role_in_its_configuration(pl
     assert config["developer_instructions"] == HOME.role
     assert config["model_providers"][config["model_provider"]]["env_key"] == "OPENAI_API_KEY"
     assert config["projects"] == {HOME.session_dir: {"trust_level": "trusted"}}
+    assert tools_of(config["mcp_servers"]["mas"]) == TOOLS_PASSED
 
 
 def test_gemini_is_started_with_its_own_home_and_the_role_as_its_memory(place: str) -> None:
@@ -112,6 +126,7 @@ def test_gemini_is_started_with_its_own_home_and_the_role_as_its_memory(place: s
     assert settings["security"]["folderTrust"]["enabled"] is False
     # That it has started means no state, but that its titles can be believed.
     assert set(settings["hooks"]) == {"SessionStart", *dict(found.hook_map)}
+    assert tools_of(settings["mcpServers"]["mas"]) == TOOLS_PASSED
     assert files[f"{STATE}/.gemini/GEMINI.md"] == f"{HOME.role}\n"
 
 

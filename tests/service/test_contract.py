@@ -18,6 +18,7 @@ from mas.model.errors import (
     Archived,
     BadInput,
     Conflict,
+    Forbidden,
     MasError,
     NoAgent,
     NoProgram,
@@ -710,3 +711,46 @@ def test_a_start_whose_server_is_killed_is_asked_for_again(both: Both, served: S
         session = asked.result(60)
     assert listed(both.remote) == directories() == [session.session_id]
     assert len(served.site.tmux_sessions()) == 1
+
+
+# What agents do.
+
+
+def test_an_agent_reads_whom_it_may_write_to(mas: Mas) -> None:
+    session = started(mas, Run(team=team_named("dev"), command="cat"))
+    assert [agent.id for agent in mas.agents(session)] == ["00", "20", "21", "22", "23"]
+    for reader, agent in (("21", "22"), ("21", "20"), ("20", "00"), ("00", "20"), ("21", "21"), (None, "00")):
+        assert mas.output(session, agent, 10, reader).agent == agent
+    for reader, agent in (("21", "00"), ("00", "21")):
+        with pytest.raises(Forbidden, match=rf"Agent {reader} may not read what {agent} shows \(hierarchy"):
+            mas.output(session, agent, 10, reader)
+    with pytest.raises(NoAgent):
+        mas.output(session, "21", 10, "77")
+
+
+def test_what_an_agent_reports_is_kept_told_and_forgotten_when_it_begins_anew(mas: Mas, site: Site) -> None:
+    session = started(mas, PAIR)
+    before = mas.events().last
+    told = mas.report(session, "21", "  reading ✓\n", "working")
+    assert (told.session_id, told.agent, told.text, told.state) == (session, "21", "reading ✓", "working")
+    assert [agent.report for agent in mas.agents(session)] == ["reading ✓", None]
+    assert mas.report(session, "21", "done").state is None
+    events = [event for event in mas.events(before).events if event.event == "report"]
+    assert [(event.session_id, event.agent, event.details) for event in events] == [
+        (session, "21", {"text": "reading ✓", "state": "working"}),
+        (session, "21", {"text": "done"}),
+    ]
+    assert "report from=21 (working) reading ✓" in mas.logs(session, None, 10)
+    for text, state in (("", None), (" \n", None), ("x" * 2001, None), ("\x1b[2J", None), ("x", "asleep")):
+        with pytest.raises(BadInput):
+            mas.report(session, "21", text, state)
+    with pytest.raises(NoAgent):
+        mas.report(session, "77", "who am I")
+    with pytest.raises(NoSession):
+        mas.report(UNKNOWN, "21", "where am I")
+    mas.stop(session)
+    with pytest.raises(Conflict, match="not running"):
+        mas.report(session, "21", "still here")
+    assert mas.agents(session)[0].report == "done"
+    assert mas.restore(session).agents[0].report is None
+    assert mas.agents(session)[0].report is None

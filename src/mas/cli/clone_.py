@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import OPTIONAL_ID_HELP, Arguments, add_no_server, opened, session_of, summon_server
 from mas.cli.render import Render
 
 EXAMPLES = """
@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
     parser.add_argument("--name", help="a name for the new session (default: the same)")
     parser.add_argument("--start", action="store_true", help="start the new session at once")
+    add_no_server(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -28,4 +29,6 @@ def run(args: Arguments, out: Render) -> int:
     next_step = "" if args.start else f"; start it: mas restore {session.session_id[:8]}"
     out.talk(f"Cloned {source[:8]} into {session.tmux_session}{next_step}")
     out.result(session, lambda: out.line(session.session_id))
+    if args.start:
+        summon_server(args, out)
     return 0

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from mas.bootstrap import open_mas, open_remote
+from mas.bootstrap import open_mas, open_remote, open_serving
 from mas.cli.render import Render
-from mas.model.errors import BadInput, MasError
+from mas.model.errors import BadInput, Forbidden, MasError
 from mas.model.ids import SessionId, is_agent_id, shown
 from mas.service.mas import Mas
-from mas.settings import inside
+from mas.settings import as_agent, inside
 
 Arguments = argparse.Namespace
 Result = TypeVar("Result")
@@ -23,7 +23,25 @@ OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active
 
 def opened(args: Arguments) -> Mas:
     """The product: on this machine, or behind the server that was named."""
-    return open_remote(args.server) if args.server else open_mas(args.workspace)
+    if args.server:
+        return open_remote(args.server)
+    # A server would see to it that an agent speaks for itself only.
+    here, sender = as_agent(None, args.workspace), getattr(args, "sender", None)
+    if here and sender not in (None, here.agent):
+        raise Forbidden(f"Agent {here.agent} cannot speak as {shown(sender)}")
+    return open_mas(args.workspace)
+
+
+def add_no_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-server", action="store_true", help="do not bring up the workspace's server with it")
+
+
+def summon_server(args: Arguments, out: Render) -> None:
+    """Have the workspace's server come up behind a session that was just started; the answer does not wait for it."""
+    if args.server or args.no_server:
+        return
+    out.flush()
+    open_serving(args.workspace).summon()
 
 
 def session_of(mas: Mas, reference: str | None) -> SessionId:

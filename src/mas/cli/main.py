@@ -23,7 +23,7 @@ from mas.model.errors import (
     TimedOut,
     Unavailable,
 )
-from mas.settings import ServerAddress, server_address
+from mas.settings import ServerAddress, as_agent, server_address
 
 GROUPS: dict[str, dict[str, str]] = {
     "A session's life": {
@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "deny": "deny what an agent asks for",
         "restart-agent": "run an agent that ended again",
         "output": "show an agent's screen",
+        "report": "say, as an agent, what you are doing",
         "logs": "show a session's or an agent's log",
         "env": "print a session's variables for a shell",
     },
@@ -54,6 +55,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "put the workspace behind HTTP",
         "url": "print an address that signs a browser in",
         "token": "print the token that the API asks for",
+        "mcp": "give an agent's program its team as tools",
     },
     "Keeping order": {
         "clone": "copy a session into a new one",
@@ -72,6 +74,8 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 HIDDEN = ("complete", "hook")
 _ONLY_HERE = ("up", "init", "serve", "url", "token")
+# What an agent does by its own token, where its workspace's server runs.
+_FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask", "mcp")
 _NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
 _TAKE_A_VALUE = ("--workspace", "--url", "--token")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
@@ -194,6 +198,10 @@ def _server(command: str, url: str | None, token: str | None, workspace: str | N
     """The server that the command works through, if any; what concerns this machine cannot be done elsewhere."""
     if command in _NEEDS_NO_SERVER:
         return None
+    if command in _FOR_AGENTS and not token and (here := as_agent(url, workspace)) and here.token:
+        from mas.bootstrap import own_server
+
+        return own_server(here.token)
     if command not in _ONLY_HERE:
         return server_address(url, token, workspace)
     if url or token:

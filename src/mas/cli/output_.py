@@ -7,6 +7,7 @@ import argparse
 from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
 from mas.cli.render import Render
 from mas.model.errors import BadInput
+from mas.settings import as_agent
 
 EXAMPLES = """
 mas output 00
@@ -26,6 +27,9 @@ def run(args: Arguments, out: Render) -> int:
         raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]} 00")
     if args.lines < 1:
         raise BadInput("--lines takes a number, 1 or more")
-    found = mas.output(session_id, agent, args.lines)
+    # A server knows by the token who asks.
+    here = None if args.server else as_agent(None, args.workspace)
+    reader = here.agent if here and here.session == session_id else None
+    found = mas.output(session_id, agent, args.lines, reader)
     out.result(found, lambda: out.line(found.text))
     return 0

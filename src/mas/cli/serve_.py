@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from mas.bootstrap import open_serving
-from mas.cli.command import Arguments
+from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, MasError, ServerRunning
 from mas.model.reports import ServerInfo
 
 EXAMPLES = """
@@ -29,6 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a name people use for it; may be repeated"
     )
+    parser.add_argument(
+        "--until-idle", type=float, metavar="SECONDS", help="end that long after the last session and client went"
+    )
+    parser.add_argument("--if-none", action="store_true", help="where a server runs already, do nothing")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--detach", action="store_true", help="run in the background, with logs/api.pid and logs/api.log")
     what.add_argument("--stop", action="store_true", help="end the server that runs")
@@ -43,18 +47,34 @@ def run(args: Arguments, out: Render) -> int:
     if args.install_unit:
         return _install(args, out)
     from mas.http.server import Options, serve
+    from mas.mcp.web import PATH, WebDoor
 
-    options = Options(args.host, args.port, args.tls_cert, args.tls_key, args.behind_proxy, tuple(args.allow_host))
+    options = Options(
+        args.host, args.port, args.tls_cert, args.tls_key, args.behind_proxy, tuple(args.allow_host), args.until_idle
+    )
     options.check()
+    serving = open_serving(args.workspace)
     if args.detach:
-        tell(open_serving(args.workspace).detach(_options(args)), out)
+        there = serving.find() if args.if_none else None
+        tell(there or serving.detach(_options(args)), out)
         return 0
 
     def ready(info: ServerInfo) -> None:
         tell(info, out)
         out.flush()
 
-    serve(args.workspace, options, ready)
+    try:
+        ended_by_itself = serve(args.workspace, options, ready, {PATH: WebDoor})
+    except (MasError, OSError) as error:
+        if not args.if_none:
+            raise
+        if isinstance(error, ServerRunning):
+            return 0
+        serving.warn(f"The server did not come up: {error}")
+        raise
+    if ended_by_itself and opened(args).list("active", 1).total:
+        # Started while this one was ending, and so without one of its own.
+        serving.summon()
     return 0
 
 
@@ -86,6 +106,7 @@ def _options(args: Arguments) -> list[str]:
     from os.path import abspath
 
     words = ["--host", args.host]
+    words += ["--until-idle", str(args.until_idle)] if args.until_idle is not None else []
     words += ["--port", str(args.port)] if args.port is not None else []
     for flag, path in (("--tls-cert", args.tls_cert), ("--tls-key", args.tls_key)):
         words += [flag, abspath(path)] if path else []

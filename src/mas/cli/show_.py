@@ -6,6 +6,9 @@ import argparse
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
 from mas.cli.render import Render, count, when
+from mas.model.principal import named_by
+from mas.model.reports import AgentList
+from mas.model.state import NO_REPORTS
 from mas.model.views import AgentView, SessionDetail
 
 EXAMPLES = """
@@ -21,18 +24,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session = mas.show(session_of(mas, args.session))
+    session_id = session_of(mas, args.session)
+    if args.server and named_by(args.server.token or ""):
+        # An agent's token is good for the team, not for where and how it is kept.
+        agents = mas.agents(session_id)
+        out.result(AgentList(agents), lambda: _agents(agents, out))
+        return 0
+    session = mas.show(session_id)
     for warning in session.warnings:
         out.warn(warning)
     out.result(session, lambda: _text(session, out))
     return 0
-
-
-def _words(agent: AgentView) -> str:
-    if not agent.restarts or "restarted" in agent.state_text:
-        return agent.state_text
-    again = f"restarted {count(agent.restarts, 'time')}"
-    return f"{agent.state_text}, {again}" if agent.state_text else again
 
 
 def _text(session: SessionDetail, out: Render) -> None:
@@ -50,6 +52,10 @@ def _text(session: SessionDetail, out: Render) -> None:
         if value:
             out.line(f"{key:<10} {value}")
     out.line()
+    _agents(session.agents, out)
+
+
+def _agents(agents: tuple[AgentView, ...], out: Render) -> None:
     out.table(
         ("AGENT", "UNIT", "ROLE", "PROVIDER", "STATE", "PANE", ""),
         [
@@ -62,6 +68,17 @@ def _text(session: SessionDetail, out: Render) -> None:
                 agent.pane or "-",
                 _words(agent),
             )
-            for agent in session.agents
+            for agent in agents
         ],
     )
+
+
+def _words(agent: AgentView) -> str:
+    """What is known of it, or what it says of itself where nothing better is; and how often it began again."""
+    text = agent.state_text
+    if agent.report and text in ("", NO_REPORTS):
+        text = agent.report.partition("\n")[0]
+    if not agent.restarts or "restarted" in text:
+        return text
+    again = f"restarted {count(agent.restarts, 'time')}"
+    return f"{text}, {again}" if text else again

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from mas.cli.command import Arguments, opened
+from mas.cli.command import Arguments, add_no_server, opened, summon_server
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_name, shown
@@ -38,6 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", help="a name for people")
     parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
+    add_no_server(parser)
     parser.add_argument("--attach", action="store_true", help="see it in tmux at once")
 
 
@@ -49,6 +50,7 @@ def run(args: Arguments, out: Render) -> int:
     wanted, legacy = _wanted(args, body, lambda name: team_in(mas.teams(), name))
     session = mas.start(wanted, legacy, out.progress("copying templates"))
     tell_started(session, out)
+    summon_server(args, out)
     if args.attach:
         mas.attach(SessionId(session.session_id), None)
     return 0

@@ -13,6 +13,7 @@
 none. Refusals are the errors of `mas.model.errors`; no server at all is `NoServer`.
 """
 
+from mas.client.own import OwnSession
 from mas.client.remote import RemoteMas
 
-__all__ = ["RemoteMas"]
+__all__ = ["OwnSession", "RemoteMas"]

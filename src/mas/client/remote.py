@@ -16,8 +16,11 @@ from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_session_id
 from mas.model.message import MessageList, parse_message
+from mas.model.report import parse_report
 from mas.model.reports import (
+    AgentList,
     AgentOutput,
+    AgentReport,
     Diagnosis,
     LogText,
     MessageCounts,
@@ -36,7 +39,7 @@ from mas.model.reports import (
 )
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Status
-from mas.model.views import SessionDetail, SessionInfo, SessionList
+from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
 from mas.service.mas import Progress
 
 if TYPE_CHECKING:
@@ -101,6 +104,9 @@ class RemoteMas:
 
     def show(self, session_id: SessionId) -> SessionDetail:
         return self._get(SessionDetail, _session(session_id))
+
+    def agents(self, session_id: SessionId) -> tuple[AgentView, ...]:
+        return self._get(AgentList, _session(session_id, "agents")).agents
 
     def stop(self, session_id: SessionId) -> SessionDetail:
         return self._post(SessionDetail, _session(session_id, "stop"))
@@ -232,9 +238,13 @@ class RemoteMas:
         """As with `LocalMas`; who answers is whoever the token says."""
         return self._post(AgentAnswer, _session(session_id, "agents", agent, "approve" if allow else "deny"))
 
-    def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
+    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         path = _session(session_id, "agents", agent, "output")
-        return self._get(AgentOutput, path, lines=min(lines, _MOST_LINES))
+        return self._get(AgentOutput, path, lines=min(lines, _MOST_LINES), reader=reader)
+
+    def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
+        path = _session(session_id, "agents", agent, "report")
+        return self._post(AgentReport, path, {"text": parse_report(text), "state": state})
 
     def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
         return self._get(LogText, _session(session_id, "logs"), agent=agent, lines=min(lines, _MOST_LINES)).text

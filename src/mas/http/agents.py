@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
 
-from mas.http.product import Product, known
-from mas.http.wire import AgentPath, RestartBody, SessionPath, answer, answers
-from mas.model.reports import AgentList, AgentOutput, LogText, RestartedAgent, Variables
+from mas.http.product import Caller, Product, known
+from mas.http.wire import AgentPath, ReportBody, RestartBody, SessionPath, answer, answers
+from mas.model.errors import Forbidden
+from mas.model.reports import AgentList, AgentOutput, AgentReport, LogText, RestartedAgent, Variables
 
 router = APIRouter(tags=["agents"])
 
@@ -21,16 +22,36 @@ SomeAgent = Annotated[str | None, Query(pattern="^[0-9]{2}$")]
 def agents(mas: Product, session_id: SessionPath) -> Response:
     """The session's agents as they are now."""
     with known(mas, session_id) as session:
-        return answer(AgentList(mas.show(session).agents))
+        return answer(AgentList(mas.agents(session)))
 
 
 @router.get(
     "/sessions/{sessionId}/agents/{agent}/output", summary="See a screen", **answers(AgentOutput, 200, 404, 410)
 )
-def output(mas: Product, session_id: SessionPath, agent: AgentPath, lines: Lines = 100) -> Response:
-    """What an agent's terminal shows; once it is gone, what its log kept."""
+def output(
+    mas: Product,
+    caller: Caller,
+    session_id: SessionPath,
+    agent: AgentPath,
+    lines: Lines = 100,
+    reader: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="As which agent to look")] = None,
+) -> Response:
+    """What an agent's terminal shows; once it is gone, what its log kept. An agent sees whom it may write to."""
+    if not caller.is_owner and reader not in (None, caller.agent):
+        raise Forbidden(f"Agent {caller.agent} cannot look as {reader!r}")
     with known(mas, session_id) as session:
-        return answer(mas.output(session, agent, lines))
+        return answer(mas.output(session, agent, lines, reader if caller.is_owner else caller.agent))
+
+
+@router.post(
+    "/sessions/{sessionId}/agents/{agent}/report",
+    summary="Say what it is doing",
+    **answers(AgentReport, 200, 404, 409, 410, 507),
+)
+def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: ReportBody) -> Response:
+    """What an agent says of itself: shown with it, and told to whoever listens. An agent can speak for itself only."""
+    with known(mas, session_id) as session:
+        return answer(mas.report(session, agent, body.text, body.state))
 
 
 @router.post(

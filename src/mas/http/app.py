@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas import __version__
@@ -30,8 +32,24 @@ _ABOUT = "Teams of command-line agents, each team in an isolated session of its 
 _GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin)
 
 
+class Door(Protocol):
+    """Another way to the product at a path of its own, behind the same guard."""
+
+    async def run(self) -> None:
+        """What it does beside answering, until cancelled."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
+Doors = Mapping[str, Callable[[Mas], Door]]
+
+
 class Parts(NamedTuple):
-    """What an app is made of: `events` is where new ones show, `told` hears of every request that is over."""
+    """What an app is made of: `events` is where new ones show, `told` hears of every request that is over.
+
+    `doors` makes, for a path each, more ways to the product.
+    """
 
     mas: Mas
     courier: Courier
@@ -41,6 +59,7 @@ class Parts(NamedTuple):
     events: str
     limits: Limits
     told: Callable[[dict[str, Any]], None]
+    doors: Doors = MappingProxyType({})
 
     @property
     def cookie(self) -> str:
@@ -57,6 +76,10 @@ def create_app(parts: Parts) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_anew)
         tasks = [asyncio.create_task(work) for work in (feed.run(), metrics.watch_loop(), rounds.run())]
+        for path, make in parts.doors.items():
+            door = make(parts.mas)
+            app.router.routes.append(Route(path, door, include_in_schema=False))
+            tasks.append(asyncio.create_task(door.run()))
         try:
             yield
         finally:

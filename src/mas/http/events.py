@@ -153,7 +153,7 @@ async def _within(seconds: float, happening: asyncio.Event) -> bool:
         return False
 
 
-Kind = Literal["session", "agent", "message", "approval", "warning"]
+Kind = Literal["session", "agent", "message", "report", "approval", "warning"]
 
 
 @router.get(

@@ -25,7 +25,19 @@ from mas.service.access import Access
 
 _OPEN = {"/health", "/login", "/favicon.ico"}
 # What an agent's token is good for, in its own session only.
-_FOR_AGENTS = {("GET", "messages"), ("POST", "messages"), ("GET", "agents")}
+_FOR_AGENTS = tuple(
+    (method, re.compile(path))
+    for method, path in (
+        ("GET", r"messages"),
+        ("POST", r"messages"),
+        ("GET", r"agents"),
+        ("GET", r"agents/[0-9]{2}/output"),
+        ("POST", r"agents/(?P<self>[0-9]{2})/report"),
+        ("GET", r"wait"),
+    )
+)
+# Where the tools of agents are; whoever asks there speaks for itself.
+_TOOLS = "/mcp"
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
@@ -289,7 +301,17 @@ def _check_site(request: _Request) -> None:
 
 
 def _is_for_agent(principal: Principal, method: str, path: str) -> bool:
-    return any(method == verb and path == f"/sessions/{principal.session_id}/{what}" for verb, what in _FOR_AGENTS)
+    """Whether a call is one for agents, of this one's session, and about itself where it speaks of one."""
+    if path == _TOOLS:
+        return True
+    own = f"/sessions/{principal.session_id}/"
+    if not path.startswith(own):
+        return False
+    for verb, what in _FOR_AGENTS:
+        found = what.fullmatch(path.removeprefix(own)) if verb == method else None
+        if found:
+            return found.groupdict().get("self", principal.agent) == principal.agent
+    return False
 
 
 def _too_large(limits: Limits, request_id: str) -> Response:

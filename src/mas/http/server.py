@@ -8,15 +8,17 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from types import MappingProxyType
 from typing import NamedTuple
 
 import uvicorn
 
 from mas import __version__
 from mas.bootstrap import Served, open_server, utc_now
-from mas.http.app import Parts, close_streams, create_app, guarded
+from mas.http.app import Doors, Parts, close_streams, create_app, guarded
 from mas.http.connections import Connection
+from mas.http.idle import until_idle
 from mas.http.limits import Limits
 from mas.http.log import LogHandler, RequestLog
 from mas.model.errors import BadInput, Unavailable
@@ -29,6 +31,9 @@ _ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with
 _BACKLOG = 1024
 _LARGEST_FRAME = 256 << 10
 _GOODBYE = 3
+_LONGEST_STAY = 1e9
+_NO_DOORS: Doors = MappingProxyType({})
+_log = logging.getLogger("mas.http")
 
 
 class Options(NamedTuple):
@@ -40,12 +45,15 @@ class Options(NamedTuple):
     tls_key: str | None = None
     behind_proxy: bool = False
     allow_hosts: tuple[str, ...] = ()
+    until_idle: float | None = None
     limits: Limits = Limits()
 
     def check(self) -> None:
         """`BadInput` for what would put tokens on a network in the clear, or could serve nobody."""
         if bool(self.tls_cert) != bool(self.tls_key):
             raise BadInput("TLS needs both files: --tls-cert and --tls-key")
+        if self.until_idle is not None and not 0 < self.until_idle < _LONGEST_STAY:
+            raise BadInput("--until-idle takes a number of seconds, more than 0")
         if not all((self.host, *self.allow_hosts)):
             raise BadInput("An address or a name cannot be empty")
         for path in (self.tls_cert, self.tls_key):
@@ -69,30 +77,35 @@ class Options(NamedTuple):
         return (*_LOOPBACK, *own, *self.allow_hosts)
 
 
-def serve(workspace: str | None, options: Options, ready: Callable[[ServerInfo], None]) -> None:
-    """Serve the workspace until a signal ends it; `ready` hears where, once it listens."""
+def serve(
+    workspace: str | None, options: Options, ready: Callable[[ServerInfo], None], doors: Doors = _NO_DOORS
+) -> bool:
+    """Serve the workspace until a signal ends it; `ready` hears where, once it listens.
+
+    `doors` are more ways to the product, by path. Answers whether it ended because nobody needed it any more.
+    """
     options.check()
     with open_server(workspace) as served:
-        served.presence.claim()
+        served.presence.claim(to_stay=options.until_idle is None)
         try:
-            _serve(served, options, ready)
+            return _serve(served, options, ready, doors)
         finally:
             served.presence.withdraw()
 
 
-def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]) -> None:
+def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None], doors: Doors) -> bool:
     address = _listen(options)
     host = "127.0.0.1" if options.host in _ANY else options.host
     scheme = "https" if options.tls_cert else "http"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}"
-    info = ServerInfo(os.getpid(), url, served.presence.socket, utc_now(), __version__)
+    info = ServerInfo(os.getpid(), url, served.presence.socket, utc_now(), __version__, options.until_idle)
     log = RequestLog(served.log, utc_now)
     logger = logging.getLogger()
     handler = LogHandler(log, utc_now)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     parts = Parts(
-        served.mas, served.courier, served.access, url, options.hosts, served.events, options.limits, log.request
+        served.mas, served.courier, served.access, url, options.hosts, served.events, options.limits, log.request, doors
     )
     app = create_app(parts)
     config = uvicorn.Config(
@@ -116,14 +129,30 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
         served.presence.announce(info)
         ready(info)
 
+    def needless(server: uvicorn.Server) -> Awaitable[None] | None:
+        if options.until_idle is None:
+            return None
+        return until_idle(served.mas, lambda: bool(server.server_state.connections), options.until_idle)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn sends itself the signal again once it has ended; there is still something to put away.
         signal.signal(number, lambda *_: None)
     try:
-        _Server(config, options.limits, served.presence.socket, listening, lambda: close_streams(app)).run([address])
+        hooks = _Hooks(listening, needless, lambda: close_streams(app))
+        server = _Server(config, options.limits, served.presence.socket, hooks)
+        server.run([address])
+        return server.is_needless
     finally:
         logger.removeHandler(handler)
         log.close()
+
+
+class _Hooks(NamedTuple):
+    """What a server calls: once it listens, to learn when nobody needs it any more, and before it ends."""
+
+    listening: Callable[[], None]
+    needless: Callable[[uvicorn.Server], Awaitable[None] | None]
+    close_streams: Callable[[], None]
 
 
 class _Server(uvicorn.Server):
@@ -134,14 +163,14 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         limits: Limits,
         path: str,
-        listening: Callable[[], None],
-        close_streams: Callable[[], None],
+        hooks: _Hooks,
     ) -> None:
         super().__init__(config)
         self._limits = limits
         self._path = path
-        self._listening = listening
-        self._close_streams = close_streams
+        self._hooks = hooks
+        self.is_needless = False
+        self._leaving: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
@@ -164,16 +193,27 @@ class _Server(uvicorn.Server):
                     connection, sock=address, backlog=_BACKLOG, ssl=self.config.ssl, ssl_handshake_timeout=patience
                 )
             )
-        self._listening()
+        self._hooks.listening()
+        if (needless := self._hooks.needless(self)) is not None:
+            self._leaving = asyncio.create_task(self._leave_after(needless))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._close_streams()
+        if self._leaving is not None:
+            self._leaving.cancel()
+        self._hooks.close_streams()
         await super().shutdown(sockets)
+
+    async def _leave_after(self, needless: Awaitable[None]) -> None:
+        await needless
+        _log.info("nobody needs this server any more: it ends")
+        self.is_needless = self.should_exit = True
 
 
 def _listen(options: Options) -> socket.socket:
     """A socket bound to the port asked for, or to the first that is free from the usual one on."""
-    ports = [options.port] if options.port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _MORE_PORTS)
+    usual = range(DEFAULT_PORT, DEFAULT_PORT + _MORE_PORTS)
+    # Nobody chose where one that comes by itself is: it must only be somewhere.
+    ports = [options.port] if options.port is not None else [*usual, 0] if options.until_idle else usual
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     for port in ports:
         listener = socket.socket(family)

@@ -12,6 +12,7 @@ from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.message import LARGEST
+from mas.model.report import LONGEST_REPORT
 from mas.model.views import camel, wire
 
 UUID4 = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -112,6 +113,13 @@ class WaitQuery(BaseModel):
     timeout: Annotated[float, Field(ge=0, le=60, description="Seconds")] = 60.0
     asker: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent to whom a reply is written")] | None = None
     after: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Replies since this message")] | None = None
+
+
+class ReportBody(Body):
+    """What an agent says of itself."""
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_REPORT)]
+    state: Literal["working", "idle", "blocked", "error"] | None = None
 
 
 class PruneBody(Body):

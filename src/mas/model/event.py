@@ -3,9 +3,9 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import Any, NamedTuple
 
-# A session changed its status, an agent its state; a message went its way; an agent was answered; something was found
-# wrong.
-KINDS = ("session", "agent", "message", "approval", "warning")
+# A session changed its status, an agent its state; a message went its way; an agent said what it is doing, or was
+# answered; something was found wrong.
+KINDS = ("session", "agent", "message", "report", "approval", "warning")
 
 
 class Event(NamedTuple):

@@ -3,6 +3,11 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import NamedTuple
 
+from mas.model.ids import is_agent_id, is_session_id
+
+# The word before an agent's token; no secret.
+AGENT_TOKEN = "mas-agent"  # noqa: S105
+
 
 class Principal(NamedTuple):
     """The owner, unless it names a session and an agent."""
@@ -20,3 +25,12 @@ class Principal(NamedTuple):
 
 OWNER = Principal()
 NOBODY = Principal("", "")
+
+
+def named_by(token: str) -> Principal | None:
+    """The agent that a token says it is of, for whoever holds it; only a server can tell whether that is true."""
+    word, _, rest = token.partition(".")
+    session_id, _, rest = rest.partition(".")
+    agent, _, _ = rest.partition(".")
+    is_agents = word == AGENT_TOKEN and is_session_id(session_id) and is_agent_id(agent)
+    return Principal(session_id, agent) if is_agents else None

@@ -14,6 +14,16 @@ class AgentOutput(NamedTuple):
     text: str
 
 
+class AgentReport(NamedTuple):
+    """What an agent says it is doing."""
+
+    session_id: str
+    agent: str
+    text: str
+    state: str | None
+    at: str
+
+
 class Sent(NamedTuple):
     """A message and how far it came with each agent."""
 
@@ -254,10 +264,14 @@ class LoginCode(NamedTuple):
 
 
 class ServerInfo(NamedTuple):
-    """A server that runs: where it listens, on an address and on a socket file."""
+    """A server that runs: where it listens, on an address and on a socket file.
+
+    `until_idle` is how many seconds without a session and a client it stays; None for one that stays for good.
+    """
 
     pid: int
     url: str
     socket: str
     started_at: str
     version: str
+    until_idle: float | None = None

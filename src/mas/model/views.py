@@ -20,6 +20,8 @@ class AgentView(NamedTuple):
     pane: str | None
     exit_status: int | None
     restarts: int = 0
+    report: str | None = None
+    """What it last said of itself."""
 
 
 class SessionInfo(NamedTuple):

@@ -7,11 +7,9 @@ import os
 from collections.abc import Callable
 from threading import Lock
 
-from mas.model.ids import is_agent_id, is_session_id
-from mas.model.principal import OWNER, Principal
+from mas.model.principal import AGENT_TOKEN, OWNER, Principal, named_by
 from mas.store.secrets import Secrets
 
-_AGENT_TOKEN = "mas-agent"  # noqa: S105 - the word before an agent's token, no secret
 COOKIE_LIFE = 30 * 24 * 3600
 CODE_LIFE = 5 * 60
 _MOST_CODES = 64
@@ -36,18 +34,16 @@ class Access:
 
     def agent_token(self, session_id: str, agent: str) -> str:
         """A token good for one agent of one session only."""
-        who = f"{_AGENT_TOKEN}.{session_id}.{agent}"
+        who = f"{AGENT_TOKEN}.{session_id}.{agent}"
         return f"{who}.{_mac(self._secrets.key(), who)}"
 
     def who(self, token: str) -> Principal | None:
         """Whose token it is; None if nobody's."""
         if _same(token, self._secrets.token()):
             return OWNER
-        word, _, rest = token.partition(".")
-        session_id, _, rest = rest.partition(".")
-        agent, _, _ = rest.partition(".")
-        if word == _AGENT_TOKEN and is_session_id(session_id) and is_agent_id(agent):
-            return Principal(session_id, agent) if _same(token, self.agent_token(session_id, agent)) else None
+        named = named_by(token)
+        if named and named.session_id and named.agent:
+            return named if _same(token, self.agent_token(named.session_id, named.agent)) else None
         return None
 
     def cookie(self) -> str:

@@ -15,6 +15,8 @@ from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.service.about import providers
 from mas.service.repair import repair
 from mas.service.world import World
+from mas.settings import ServerStart
+from mas.store.presence import Presence
 
 _OLDEST_TMUX = (3, 2)
 _LITTLE_DISK = 1 << 30
@@ -31,6 +33,7 @@ def doctor(world: World) -> Diagnosis:
         _machine,
         _providers,
         _registry,
+        _server,
     )
     checks = tuple(check for look in looks for check in look(world))
     return Diagnosis(checks, all(check.ok for check in checks))
@@ -50,6 +53,16 @@ def _tmux(world: World) -> Iterator[Check]:
     numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:2])
     yield Check("tmux", numbers >= _OLDEST_TMUX, text, "MAS needs tmux 3.2 or newer")
     yield Check("tmux.server", True, f"{world.settings.tmux_server} (the user's own: {world.settings.user_socket})")
+
+
+def _server(world: World) -> Iterator[Check]:
+    info = Presence(world.layout, world.settings.private_sockets).find()
+    if info is None:
+        comes = world.settings.server_start is ServerStart.AUTO
+        yield Check("server", True, "none runs; comes with the next session" if comes else "none runs (server is off)")
+    else:
+        stays = "" if info.until_idle is None else f", ends {info.until_idle:.0f} s after it was last needed"
+        yield Check("server", True, f"{info.url} (process {info.pid}{stays})")
 
 
 def _workspace(world: World) -> Iterator[Check]:

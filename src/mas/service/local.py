@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mas.model.message import MessageList
     from mas.model.reports import (
         AgentOutput,
+        AgentReport,
         Diagnosis,
         Migration,
         ProviderView,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         Waited,
     )
     from mas.model.run import Run
-    from mas.model.views import SessionDetail, SessionInfo, SessionList
+    from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.courier import Courier
     from mas.service.prune import Policy
     from mas.service.terminal import Terminal
@@ -114,6 +115,9 @@ class LocalMas:
         with self._ready() as world:
             reconcile(world)
             return show(world, session_id)
+
+    def agents(self, session_id: SessionId) -> tuple[AgentView, ...]:
+        return self.show(session_id).agents
 
     def stop(self, session_id: SessionId) -> SessionDetail:
         from mas.service.stop import stop
@@ -291,11 +295,17 @@ class LocalMas:
         with self._ready() as world:
             return answer(world, session_id, agent, allow, by)
 
-    def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
+    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         from mas.service import talk
 
         with self._ready() as world:
-            return talk.output(world, session_id, agent, lines)
+            return talk.output(world, session_id, agent, lines, reader)
+
+    def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
+        from mas.service.report import report
+
+        with self._ready() as world:
+            return report(world, session_id, agent, text, state)
 
     def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
         from mas.service import talk

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mas.model.message import MessageList
     from mas.model.reports import (
         AgentOutput,
+        AgentReport,
         Diagnosis,
         Migration,
         ProviderView,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         Waited,
     )
     from mas.model.run import Run
-    from mas.model.views import SessionDetail, SessionInfo, SessionList
+    from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.prune import Policy
     from mas.service.terminal import Terminal
 
@@ -64,6 +65,10 @@ class Mas(Protocol):
 
     def show(self, session_id: SessionId) -> SessionDetail:
         """Everything about one session."""
+        ...
+
+    def agents(self, session_id: SessionId) -> tuple[AgentView, ...]:
+        """The session's agents as they are now."""
         ...
 
     def stop(self, session_id: SessionId) -> SessionDetail:
@@ -198,8 +203,12 @@ class Mas(Protocol):
         """
         ...
 
-    def output(self, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
-        """What an agent's terminal shows."""
+    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
+        """What an agent's terminal shows. Another agent, `reader`, sees it where it may write to that one."""
+        ...
+
+    def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
+        """What an agent of a running session says of itself: shown with it, and told to whoever listens."""
         ...
 
     def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:

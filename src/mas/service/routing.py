@@ -1,4 +1,4 @@
-"""Routing: whom a message is for, and whether its sender may write to them."""
+"""Routing: whom a message is for, and whom an agent may write to and read."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]
         if rule := may_write(team, sender, agent.id):
             raise Forbidden(f"Agent {sender} may not write to {agent.id} ({rule})", "mas show")
     return others
+
+
+def check_may_read(team: Team, reader: str, agent: str) -> None:
+    """`Forbidden` if the agent `reader` may not see what `agent` shows: whom it may write to, it may read."""
+    ids = {known.id for known in team.agents()}
+    for name in (reader, agent):
+        if name not in ids:
+            raise NoAgent(f"No agent {name!r} in this session (there are: {' '.join(sorted(ids))})", "mas show")
+    if rule := may_write(team, reader, agent):
+        raise Forbidden(f"Agent {reader} may not read what {agent} shows ({rule})", "mas show")

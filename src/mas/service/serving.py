@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from mas.model.errors import NoServer, Unavailable
+from mas.model.errors import MasError, NoServer, Unavailable
 from mas.model.reports import ServerInfo
 from mas.runtime.host import start_detached
-from mas.settings import Settings
+from mas.settings import OF_AN_AGENT, ServerStart, Settings
 from mas.store.atomic import ensure_directory, write_atomic
 from mas.store.presence import Presence
 
+# How long a server that came by itself stays once nobody needs it.
+UNTIL_IDLE = 600
 _PATIENCE = 30.0
 _LOOK_AGAIN = 0.02
 _LAST_WORDS = 2000
@@ -35,22 +37,50 @@ WantedBy=default.target
 class Serving:
     """The server of one workspace, seen from outside it."""
 
-    def __init__(self, settings: Settings, presence: Presence) -> None:
+    def __init__(
+        self, settings: Settings, presence: Presence, log: Callable[[str], None], now: Callable[[], str]
+    ) -> None:
         self._settings = settings
         self._presence = presence
+        self._log = log
+        self._now = now
 
     def find(self) -> ServerInfo | None:
         return self._presence.find()
 
     def need(self) -> ServerInfo:
         """The server that runs; `NoServer` names the command that starts one."""
-        info = self.find()
+        info = self._presence.await_one()
         if info is None:
             raise NoServer("No server runs for this workspace", "mas serve --detach")
         return info
 
     def stop(self) -> ServerInfo | None:
         return self._presence.stop()
+
+    def summon(self) -> None:
+        """Have a server come up in the background where there is none and nobody said that there should be none.
+
+        Not waited for, and never an error: what keeps it from coming is in its log.
+        """
+        if self._settings.server_start is ServerStart.OFF:
+            return
+        try:
+            if self._presence.is_held():
+                return
+            # The server of an agent that started a session is not that agent.
+            environ = {key: value for key, value in self._settings.environ.items() if key not in OF_AN_AGENT}
+            ensure_directory(os.path.dirname(self._presence.log), 0o755)
+            options = ("--until-idle", str(UNTIL_IDLE), "--if-none")
+            start_detached([*self._command(), *options], self._presence.log, environ)
+        except (OSError, MasError) as error:
+            self.warn(f"The server could not be started: {error}")
+
+    def warn(self, text: str) -> None:
+        """A warning in the server's log."""
+        import json
+
+        self._log(json.dumps({"at": self._now(), "level": "warning", "event": "log", "logger": "mas", "text": text}))
 
     def detach(self, options: Sequence[str]) -> ServerInfo:
         """Start the server in the background with these options; answers once it listens."""

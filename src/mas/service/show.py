@@ -13,6 +13,7 @@ from mas.runtime.runtime import PaneState
 from mas.service.states import seen_with_restarts
 from mas.service.team import place_of
 from mas.service.world import World
+from mas.store.reports import last_report
 
 
 def show(world: World, session_id: SessionId) -> SessionDetail:
@@ -78,6 +79,7 @@ def just_opened(session: Session) -> tuple[AgentView, ...]:
 def _seen(world: World, session: Session, agent: AgentRun, pane: PaneState | None) -> AgentView:
     state, restarts = seen_with_restarts(world, session.id, agent.id, pane)
     view = _view(agent, state)._replace(restarts=restarts)
+    view = view._replace(report=last_report(world.layout.session(session.id), agent.id))
     return view._replace(pane=pane.pane, exit_status=pane.exit_status if pane.dead else None) if pane else view
 
 

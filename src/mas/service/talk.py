@@ -7,14 +7,17 @@ from mas.model.ids import SessionId
 from mas.model.reports import AgentOutput
 from mas.model.session import Session, Status
 from mas.runtime.runtime import PaneState, Place
+from mas.service.routing import check_may_read
 from mas.service.team import place_of
 from mas.service.world import World
 
 
-def output(world: World, session_id: SessionId, agent: str, lines: int) -> AgentOutput:
-    """What an agent's terminal shows; once it is gone, what its log kept."""
+def output(world: World, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
+    """What an agent's terminal shows; once it is gone, what its log kept. An agent reads by the team's routing."""
     session = world.records.load(session_id)
     known_agent(session, agent)
+    if reader is not None:
+        check_may_read(world.records.load_run(session_id).team, reader, agent)
     place = place_of(session)
     if place and session.status is Status.ACTIVE:
         for pane in world.runtime.panes(place):

@@ -19,6 +19,7 @@ from mas.service.world import World
 from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.launch import gate_path, launch_path, write_launch
 from mas.store.layout import PRIVATE_DIR
+from mas.store.reports import forget_reports
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
@@ -58,6 +59,7 @@ def open_team(
     waiting = _waiting_at(gate_path(paths.root))
     for agent in run.team.agents():
         _write_launch(world, session_id, run, agent, programs[agent.id], bool(waiting))
+    forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
     panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
     return agent_runs(run.team, panes)
@@ -68,6 +70,7 @@ def reopen_agent(
 ) -> None:
     """Run one agent again in its pane. Nobody waits at a gate: once the pane is open, all of it is done."""
     _write_launch(world, session_id, run, agent, program, waits=False)
+    forget_reports(world.layout.session(session_id), (agent.id,))
     world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, ()))
 
 
@@ -134,6 +137,7 @@ def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agen
     env |= dict(run.env)
     env |= session_environment(world, session_id)
     env["MAS_AGENT_ID"] = agent.id
+    env["MAS_TOKEN"] = world.access().agent_token(session_id, agent.id)
     env[MARK] = mark(session_id, agent.id)
     return env
 

@@ -20,6 +20,7 @@ from mas.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
+    from mas.service.access import Access
     from mas.store.keys import Keys
     from mas.store.messages import Messages
 
@@ -42,5 +43,6 @@ class World(NamedTuple):
     providers: Callable[[], Providers]
     keys: Callable[[], Keys]
     messages: Callable[[], Messages]
+    access: Callable[[], Access]
     now: Callable[[], str]
     new_id: Callable[[], SessionId]

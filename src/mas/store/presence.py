@@ -20,6 +20,7 @@ _LONGEST_SOCKET = 107
 _PATIENCE = 15.0
 _A_LOOK = 0.3
 _LOOK_AGAIN = 0.01
+_TRIES = 5
 
 
 class Presence:
@@ -51,29 +52,45 @@ class Presence:
     def pid_file(self) -> str:
         return self._layout.at("logs", "api.pid")
 
-    def claim(self) -> None:
-        """Become the workspace's server; `ServerRunning` names the one there is."""
+    def claim(self, to_stay: bool = True) -> None:
+        """Become the workspace's server; `ServerRunning` names the one there is.
+
+        One that is `to_stay` takes the place of one that would have ended by itself.
+        """
         self._prepare()
+        for _ in range(_TRIES):
+            if self._take():
+                break
+            info = self.await_one() if to_stay else self.find()
+            if info is None or info.until_idle is None or not to_stay:
+                where = f"at {info.url} (process {info.pid})" if info else "and is just starting or ending"
+                raise ServerRunning(f"This workspace's server already runs {where}", "mas serve --stop")
+            self.stop()
+        else:
+            raise ServerRunning("Another server of this workspace was faster every time", "mas serve")
+        # What a killed server left. Its process id may be another program's by now.
+        for path in (self._info_path, self.pid_file, self.socket):
+            remove_file(path)
+
+    def _take(self) -> bool:
+        """Whether the claim is ours now."""
         lock = open_lock(self._lock_path)
         deadline = time.monotonic() + _A_LOOK
         while not (taken := try_lock(lock)) and time.monotonic() < deadline:
             # Whoever looks whether a server runs holds the lock for a moment.
             time.sleep(_LOOK_AGAIN)
-        if not taken:
+        if taken:
+            self._lock = lock
+        else:
             os.close(lock)
-            info = self.find()
-            where = f"at {info.url} (process {info.pid})" if info else "and is just starting or ending"
-            raise ServerRunning(f"This workspace's server already runs {where}", "mas serve --stop")
-        self._lock = lock
-        # What a killed server left. Its process id may be another program's by now.
-        for path in (self._info_path, self.pid_file, self.socket):
-            remove_file(path)
+        return taken
 
     def announce(self, info: ServerInfo) -> None:
         """Tell others where the server is; it holds the claim."""
-        write_atomic(self._info_path, json.dumps(info._asdict()).encode())
         ensure_directory(os.path.dirname(self.pid_file), 0o755)
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
+        # Last: whoever waits for the server looks here.
+        write_atomic(self._info_path, json.dumps(info._asdict()).encode())
 
     def withdraw(self) -> None:
         """The server has ended: leave nothing but its log."""
@@ -84,27 +101,35 @@ class Presence:
 
     def find(self) -> ServerInfo | None:
         """The server that runs; None where there is none or it does not listen yet."""
-        if not self._is_held():
+        if not self.is_held():
             return None
         try:
             return _info(json.loads(read_file(self._info_path)))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def await_one(self) -> ServerInfo | None:
+        """The server that runs; of one that is just starting, as soon as it listens. None where there is none."""
+        deadline = time.monotonic() + _PATIENCE
+        while (info := self.find()) is None and self.is_held() and time.monotonic() < deadline:
+            time.sleep(_LOOK_AGAIN)
+        return info
+
     def stop(self) -> ServerInfo | None:
         """End the server that runs and wait until it has; None where there is none."""
-        info = self.find()
+        info = self.await_one()
         if info is None:
             return None
         deadline = time.monotonic() + _PATIENCE
         _signal(info.pid, signal.SIGTERM)
-        while self._is_held():
+        while self.is_held():
             if time.monotonic() > deadline:
                 raise Conflict(f"The server (process {info.pid}) would not end", f"kill -9 {info.pid}")
             time.sleep(_LOOK_AGAIN)
         return info
 
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
+        """Whether a server runs, starts or ends."""
         try:
             lock = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -129,8 +154,14 @@ class Presence:
 
 
 def _info(body: Any) -> ServerInfo:  # noqa: ANN401 - raw JSON
+    idle = body.get("until_idle")
     return ServerInfo(
-        int(body["pid"]), str(body["url"]), str(body["socket"]), str(body["started_at"]), str(body["version"])
+        int(body["pid"]),
+        str(body["url"]),
+        str(body["socket"]),
+        str(body["started_at"]),
+        str(body["version"]),
+        None if idle is None else float(idle),
     )
 
 

@@ -40,6 +40,8 @@ class Secrets:
         except FileNotFoundError:
             self._make(path, anew=False)
             info = os.stat(path, follow_symlinks=False)
+        except NotADirectoryError as error:
+            raise Corrupt(self._directory, error.strerror or "no directory", f"rm {self._directory}") from None
         # Every request needs a secret: it is read again only when its file was replaced.
         stamp = (info.st_ino, info.st_mtime_ns)
         seen = self._seen.get(path)

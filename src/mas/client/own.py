@@ -1,0 +1,25 @@
+"""What an agent has of the product, by its own token: its session, in its own name."""
+
+from __future__ import annotations
+
+from mas.client.remote import RemoteMas
+from mas.model.errors import Forbidden, NoSession
+from mas.model.ids import SessionId, find_session
+from mas.model.principal import Principal
+
+
+class OwnSession(RemoteMas):
+    """`RemoteMas` for one agent. There is one session only; what else it asks for, the server refuses."""
+
+    def __init__(self, url: str, token: str | None, agent: Principal) -> None:
+        super().__init__(url, token)
+        self._agent = agent
+
+    def resolve(self, reference: str) -> SessionId:
+        try:
+            return find_session(reference, (self.only_active(),))
+        except NoSession:
+            raise Forbidden(f"The token of {self._agent} is not good for session {reference}", "mas show") from None
+
+    def only_active(self) -> SessionId:
+        return SessionId(self._agent.session_id or "")

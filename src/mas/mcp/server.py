@@ -1,0 +1,66 @@
+"""The tools as a server of the Model Context Protocol. Imports the SDK, which is large: import this late."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import mcp_types as types
+from anyio import CapacityLimiter, to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from mas import __version__
+from mas.mcp.tools import TOOLS, Speaker, call
+from mas.model.errors import MasError
+
+_ABOUT = (
+    "You are an agent of a team that MAS runs: several programs like you, each in a terminal of its own. "
+    "With these tools you see the team, write to colleagues, read what they wrote to you, and say what you are doing."
+)
+# How many tools may be at work at once, and how many may wait.
+_CALLS = 16
+_WAITS = 64
+Context = ServerRequestContext[Any, Any]
+
+
+def make_server(speaker: Callable[[Context], Speaker]) -> Server[Any]:
+    """A server whose tools act for whoever `speaker` says asks; it is called in a thread, as the tools are."""
+
+    # Threads of their own: whoever waits keeps nobody else from being answered.
+    calls, waits = CapacityLimiter(_CALLS), CapacityLimiter(_WAITS)
+    waiting = {tool.name for tool in TOOLS if tool.waits}
+
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=tool.description,
+                    input_schema=tool.schema,
+                    annotations=types.ToolAnnotations(read_only_hint=tool.only_reads, open_world_hint=False),
+                )
+                for tool in TOOLS
+            ]
+        )
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        def do() -> dict[str, Any]:
+            return call(params.name, speaker(context), params.arguments or {})
+
+        try:
+            answer = await to_thread.run_sync(do, limiter=waits if params.name in waiting else calls)
+        except MasError as error:
+            return _result(f"{error.message} (next: {error.hint})" if error.hint else error.message, is_error=True)
+        return _result(json.dumps(answer, ensure_ascii=False), answer)
+
+    return Server("mas", version=__version__, instructions=_ABOUT, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _result(text: str, answer: dict[str, Any] | None = None, is_error: bool = False) -> types.CallToolResult:
+    # Text of a terminal may hold halves of characters, which UTF-8 cannot.
+    plain = text.encode("utf-8", "replace").decode()
+    structured = json.loads(plain) if answer is not None else None
+    content: list[Any] = [types.TextContent(type="text", text=plain)]
+    return types.CallToolResult(content=content, structured_content=structured, is_error=is_error)

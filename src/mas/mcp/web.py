@@ -1,0 +1,82 @@
+"""The tools behind the server, at `/mcp`: for whoever the guard let in, in the name that their token stands for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+from starlette.types import Receive, Scope, Send
+
+from mas.mcp.tools import Speaker
+from mas.model.errors import Forbidden, Unavailable
+from mas.model.ids import SessionId, parse_agent_id, parse_session_id
+from mas.model.principal import Principal
+from mas.service.mas import Mas
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+PATH = "/mcp"
+_LARGEST_BODY = 8 << 20
+_log = logging.getLogger("mas.mcp")
+
+
+class WebDoor:
+    """An ASGI app. Each request stands for itself: nothing is kept between them, so a new server knows all clients.
+
+    The SDK is loaded when the first one comes; most servers never need it, and it would double what they take.
+    """
+
+    def __init__(self, mas: Mas) -> None:
+        self._mas = mas
+        self._wanted = asyncio.Event()
+        self._decided = asyncio.Event()
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    async def run(self) -> None:
+        """Serve, once somebody comes, until cancelled."""
+        await self._wanted.wait()
+        try:
+            manager = await to_thread.run_sync(self._load)
+            async with manager.run():
+                self._manager = manager
+                self._decided.set()
+                await asyncio.Event().wait()
+        except ImportError:
+            _log.exception("the tools of agents cannot be loaded")
+        finally:
+            self._manager = None
+            self._decided.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._wanted.set()
+        await self._decided.wait()
+        if self._manager is None:
+            raise Unavailable("The tools of agents are not there", "mas logs")
+        await self._manager.handle_request(scope, receive, send)
+
+    def _load(self) -> StreamableHTTPSessionManager:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        from mas.mcp.server import make_server
+
+        # It tells of every request, as the server's own log does.
+        logging.getLogger("mcp").setLevel(logging.WARNING)
+        server = make_server(lambda context: _speaker(self._mas, context.request))
+        return StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=_LARGEST_BODY
+        )
+
+
+def _speaker(mas: Mas, request: Any) -> Speaker:  # noqa: ANN401 - the SDK leaves it open
+    """Who asks: an agent by its token; the owner as a person, or as the agent that the address names."""
+    principal: Principal | None = getattr(getattr(request, "state", None), "principal", None)
+    if principal is None:
+        raise Forbidden("Nobody knows who asks")
+    if not principal.is_owner:
+        return Speaker(mas, SessionId(principal.session_id or ""), principal.agent)
+    named, agent = request.query_params.get("session"), request.query_params.get("agent")
+    session = parse_session_id(named) if named else mas.only_active()
+    return Speaker(mas, session, parse_agent_id(agent) if agent else None)

@@ -1,0 +1,33 @@
+"""Reports: what an agent says of itself, in a line or a few."""
+
+from __future__ import annotations
+
+from mas.model.errors import BadInput
+from mas.model.ids import shown
+from mas.model.state import State
+
+LONGEST_REPORT = 2000
+# What an agent can say of itself; whether it has ended others see better.
+REPORTED = (State.WORKING, State.IDLE, State.BLOCKED, State.ERROR)
+_ALLOWED_CONTROLS = "\n\t"
+
+
+def parse_report(text: str) -> str:
+    """`text` without the space around it, if people can read it."""
+    told = text.strip()
+    if not told:
+        raise BadInput("The report is empty")
+    if len(told) > LONGEST_REPORT:
+        raise BadInput(f"The report has {len(told)} characters; the longest has {LONGEST_REPORT}")
+    for position, character in enumerate(told):
+        control = character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff"
+        if control and character not in _ALLOWED_CONTROLS:
+            raise BadInput(f"The report has the control character {character!r} at position {position}")
+    return told
+
+
+def parse_reported(state: str | None) -> str | None:
+    """`state` if an agent can say it of itself."""
+    if state is not None and state not in REPORTED:
+        raise BadInput(f"Not a state to report: {shown(state)} (there are: {', '.join(REPORTED)})")
+    return state
