@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tests.served import Served
 from tests.site import Site, until
 
 OTHERS = ("10", "11", "12", "13", "20", "21", "22", "23", "30", "31", "32", "33")
@@ -18,15 +19,13 @@ def read(path: str) -> str:
         return ""
 
 
-def test_a_task_to_the_meta_manager_comes_back_as_a_report_of_all_twelve_others(site: Site) -> None:
+def test_a_task_to_the_meta_manager_comes_back_as_a_report_of_all_twelve_others(served: Served) -> None:
+    site = served.site
     with open(site.path("run.json"), "w", encoding="utf-8") as file:
         file.write(FAST)
     session = site.start("--config", site.path("run.json"), "--provider", "demo")
-    until(lambda: "00>" in site.mas("output", "00").stdout, "the meta manager at its prompt")
-    site.mas("send", "00", "task: Plan the «release»\nand keep it short")
-    report = site.session(session, "unit", "00", "report.md")
-    until(lambda: read(report), "the report")
-    text = read(report)
+    text = site.mas("ask", "--reply", "00", "task: Plan the «release»\nand keep it short").stdout.rstrip("\n") + "\n"
+    assert text == read(site.session(session, "unit", "00", "report.md"))
     assert text.startswith("# Report on: Plan the «release»\n")
     assert [agent for agent in OTHERS if f"- {agent}: done: Plan the «release»" not in text] == []
     assert "not reached" not in text

@@ -21,6 +21,8 @@ def send(mas: Product, caller: Caller, session_id: SessionPath, body: MessageBod
     """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
+    if body.force and not caller.is_owner:
+        raise Forbidden("Only people may have a message typed to an agent that is not idle")
     sender = body.sender if caller.is_owner else caller.agent
     with known(mas, session_id) as session:
         return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)

@@ -145,7 +145,7 @@ TOOLS = (
         {
             "target": {
                 "type": "string",
-                "description": "an agent id (two digits, such as 21), a unit's name, `managers` or `all`",
+                "description": "an agent id (two digits, such as 21), a unit's name, `managers`, `all` or `person`",
             },
             "message": {"type": "string", "description": "the text, any length up to 1 MiB"},
         },

@@ -397,6 +397,7 @@ class Demo:
         with open("report.md", "w", encoding="utf-8") as file:
             file.write(text)
         self._say(f"(demo) all reports are in (work {name}); kept in report.md\n{text.rstrip()}")
+        self._send("person", text, "")
 
     def _send(self, target: str, text: str, work: str) -> None:
         why = self._sender.send(target, text, work) if target else "it is not said by whom it was asked for"
