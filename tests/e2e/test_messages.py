@@ -467,6 +467,7 @@ def test_a_message_for_people_is_kept_and_typed_to_nobody(site: Site) -> None:
     sent = site.json("send", "--session", session, "--from", "00", "person", "all done")
     assert (sent["target"], sent["agents"], sent["deliveries"]) == ("person", [], [])
     assert [one["message"] for one in inbox(site, session)] == ["all done"]
+    assert site.mas("inbox", session).stdout.splitlines()[1].split()[2:] == ["00", "person", "kept", "all", "done"]
 
 
 def test_a_text_can_come_from_a_file(site: Site) -> None:

@@ -62,8 +62,9 @@ def _state(message: Message, agent: str | None) -> str:
         f"{delivery.state}: {delivery.reason.splitlines()[0]}" if delivery.reason else delivery.state
         for delivery in meant
     )
-    if len(counted) == 1:
-        return next(iter(counted))
+    if len(counted) <= 1:
+        # What is for people is typed to nobody.
+        return next(iter(counted), "kept")
     return ", ".join(f"{count} {state}" for state, count in counted.items())
 
 
