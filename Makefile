@@ -14,7 +14,7 @@ up: .venv/.run  ## Set up, then start a demo team in ./demo
 setup: .venv/.run .venv/.dev  ## Make .venv and install what is missing
 
 test: setup  ## Run every test on real tmux
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-real: setup  ## Run real agent programs, installed into .real, against a model on loopback
 	scripts/real-clis || test $$? -eq 75

@@ -9,8 +9,8 @@ def main(path: str, *modes: str) -> None:
     tty.setraw(0)
     if "bracketed" in modes:
         os.write(1, b"\x1b[?2004h")
-    os.write(1, b"ready\r\n")
     with open(path, "ab", buffering=0) as file:
+        os.write(1, b"ready\r\n")
         while data := os.read(0, 1 << 16):
             file.write(data)
 

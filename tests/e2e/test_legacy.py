@@ -95,7 +95,7 @@ def test_no_answer_speaks_of_a_mode(site: Site) -> None:
     answers = [
         site.json(*args)
         for args in (
-            ("list",), ("show", session), ("stats",), ("send", "--session", session, "00", "x"),
+            ("list",), ("show", session), ("stats",), ("send", "--force", "--session", session, "00", "x"),
             ("output", session, "00"), ("logs", session), ("stop", session), ("restore", session),
             ("clone", session), ("stop", session), ("archive", session), ("list", "--status", "archived"),
             ("unarchive", session), ("delete", session, "--yes"), ("undelete", session), ("repair",),

@@ -23,7 +23,7 @@ def printing(site: Site) -> str:
 
 def test_the_session_log_tells_the_life_of_the_session(site: Site) -> None:
     session = site.start(*ASLEEP)
-    site.mas("send", "--session", session, "00", "hello")
+    site.mas("send", "--force", "--session", session, "00", "hello")
     site.mas("stop", session)
     site.mas("restore", session)
     lines = site.mas("logs", session).stdout.splitlines()
@@ -64,7 +64,7 @@ def test_following_a_log_shows_what_is_added(site: Site) -> None:
         assert follower.stdout
         try:
             assert "start" in follower.stdout.readline()
-            site.mas("send", "--session", session, "00", "hello")
+            site.mas("send", "--force", "--session", session, "00", "hello")
             assert "send" in follower.stdout.readline()
         finally:
             follower.terminate()

@@ -35,7 +35,7 @@ def test_the_numbers_tell_sessions_agents_messages_requests_and_disk(served: Ser
     assert found['mas_sessions{status="active"}'] == 1
     assert found['mas_sessions{status="stopped"}'] == 1
     assert sum(number for name, number in found.items() if name.startswith("mas_agents{")) == 2
-    assert found['mas_messages{state="typed"}'] == 1
+    assert found['mas_messages{state="acknowledged"}'] == 1
     assert found["mas_disk_bytes"] > 0
     assert found["mas_processes"] >= 4
     # By route, not by path: a session more is not a number more.

@@ -72,10 +72,19 @@ class SessionDetail(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_NAMES: dict[type, tuple[str, ...]] = {}
+
+
 def wire(value: object) -> Any:  # noqa: ANN401 - JSON
     """`value` as JSON would have it: camelCase names, lists, plain text."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {camel(key): wire(item) for key, item in value._asdict().items()}
+    kind = type(value)
+    # A listing has thousands of such, and always the same fields.
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        names = _NAMES.get(kind) or _NAMES.setdefault(kind, tuple(map(camel, value._fields)))
+        return {name: wire(item) for name, item in zip(names, value, strict=True)}
     if isinstance(value, (list, tuple)):
         return [wire(item) for item in value]
     if isinstance(value, dict):

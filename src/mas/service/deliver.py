@@ -274,9 +274,10 @@ class _Seen:
         if stamp == self._stamp:
             return
         self._stamp = stamp
+        # Before the last run is read: what was there by then and is not in it, is of an earlier one.
+        entered = passed(self._path, ENTERED, self._message_id)
         self._lines = last_run(self._path)
-        entered = any(self._is_of_it(line, ENTERED) for line in self._lines)
-        earlier = not entered and passed(self._path, ENTERED, self._message_id)
+        earlier = entered and not any(self._is_of_it(line, ENTERED) for line in self._lines)
         self._ended = earlier or any(EXIT in line for line in self._lines)
 
     def _is_of_it(self, line: bytes, word: bytes) -> bool:

@@ -48,6 +48,8 @@ def list_sessions(
 
 
 def _agents(world: World, session_id: str) -> tuple[AgentRun, ...]:
+    if seen := world.records.just_seen(SessionId(session_id)):
+        return seen.agents
     try:
         return world.records.load(SessionId(session_id)).agents
     except (Corrupt, NoSession):

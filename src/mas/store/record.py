@@ -114,6 +114,11 @@ class Records:
                 self._seen.pop(next(iter(self._seen)), None)
         return True
 
+    def just_seen(self, session_id: SessionId) -> Session | None:
+        """The session as `is_whole` last found it, where that is remembered; for who has asked it just now."""
+        seen = self._seen.get(session_id)
+        return seen and seen[1]
+
     def _remembered(self, session_id: SessionId) -> Session | None:
         """The session as it was read last, if both files are still the same."""
         seen = self._seen.get(session_id)
