@@ -5,6 +5,8 @@ Whoever typed a message may be killed at any moment; by these notes the next one
 
 from __future__ import annotations
 
+from mas.store.agentlog import MARK_END, MARK_START
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,12 +16,7 @@ _ID = b" id=m-"
 _DIGITS = 16
 _LONGEST_HEADER = 512
 _ENTER = b"\r"
-# Whoever sends this wants it noted, once all that was typed before is: it is for the launcher alone.
-MARK_START = b"\x1b]7501;mas="
-MARK_END = b"\x1b\\"
 _LONGEST_MARK = 64
-# A single ESC, or one with a bracket, is a key like any other and must not wait.
-_SURELY_A_MARK = 3
 
 
 class Typed:
@@ -34,7 +31,7 @@ class Typed:
 
     def feed(self, data: bytes) -> bytes:
         """What of `data` is for the agent: all but marks."""
-        if MARK_START[:_SURELY_A_MARK] in data or self._held:
+        if MARK_START[:1] in data or self._held:
             return b"".join(self._without_marks(self._held + data))
         self._look(data)
         return data
@@ -109,7 +106,6 @@ def _may_be_start_of(word: bytes, data: bytes) -> bytes:
 def _unfinished(data: bytes) -> int:
     """Where a mark begins of which the end is yet to come; the length of `data` if none does."""
     place = data.rfind(MARK_START)
-    if place >= 0 and MARK_END not in data[place:] and len(data) - place < _LONGEST_MARK:
+    if place >= 0 and MARK_END not in data[place + 1 :] and len(data) - place < _LONGEST_MARK:
         return place
-    begun = len(_may_be_start_of(MARK_START, data))
-    return len(data) - begun if begun >= _SURELY_A_MARK else len(data)
+    return len(data) - len(_may_be_start_of(MARK_START, data))

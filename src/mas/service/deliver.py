@@ -24,7 +24,7 @@ from mas.runtime.sweep import wait_for_clients
 from mas.service.states import told
 from mas.service.team import place_of
 from mas.service.world import World
-from mas.store.agentlog import ENTERED, EXIT, MARKED, TAKEN, TYPED, last_run, passed
+from mas.store.agentlog import ENTERED, EXIT, MARK_END, MARK_START, MARKED, TAKEN, TYPED, last_run, passed
 from mas.store.mailbox import Mailbox, Pending
 
 _LOOK_AGAIN = 0.01
@@ -218,7 +218,7 @@ class _Queue:
     def _all_noted(self) -> bool:
         """Whether the launcher has noted all that was typed until now: it notes a mark behind it."""
         mark = os.urandom(8).hex()
-        self._world.runtime.keys(self._place, self._pane, b"\x1b]7501;mas=%s\x1b\\" % mark.encode())
+        self._world.runtime.keys(self._place, self._pane, MARK_START + mark.encode() + MARK_END)
         deadline = time.monotonic() + _ON_ITS_WAY
         while not any(MARKED in line and mark.encode() in line for line in last_run(self._events)):
             if time.monotonic() > deadline:

@@ -27,6 +27,8 @@ TYPED = b'"event":"typed"'
 ENTERED = b'"event":"entered"'
 TAKEN = b'"event":"taken"'
 MARKED = b'"event":"mark"'
+# Such a mark, as it is typed: its first byte is part of no text and no key.
+MARK_START, MARK_END = b"\xffmas=", b"\xff"
 # A hook that tells which message the agent has taken.
 _PROMPT = b'"prompt":"'
 _PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
