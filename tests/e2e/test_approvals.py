@@ -109,6 +109,7 @@ def test_what_agents_ask_is_in_one_inbox_and_answered_from_the_command_line(site
         "canAnswer": True,
         "whyNot": "",
         "hint": f"mas approve {first} 00; mas deny {first} 00",
+        "screen": "",
     }
     table = site.mas("approvals").stdout
     assert all(word in table for word in (first[:8], "00", "permission", "remove it all", since[:10]))
@@ -390,3 +391,16 @@ def test_a_hook_that_was_killed_waits_for_nobody(site: Site) -> None:
     with pytest.raises(Conflict, match="does not wait for MAS"):
         site.local().answer(session, "00", True)
     assert os.listdir(site.session(session, ".mas", "answers")) == []
+
+
+def test_where_a_program_does_not_say_what_it_asks_its_screen_is_shown(site: Site) -> None:
+    script = write(
+        "printf 'Allow: rm -rf x\\n> yes  no\\n\\033]7501;state=blocked:kind=permission\\033\\\\'\nexec sleep 1000\n",
+        site.directory, "asks.sh",
+    )  # fmt: skip
+    text = f'provider = {{ id = "mute" }}\n[launch]\nargv = ["sh", "{script}"]\n[status]\nsources = ["osc7501"]\n'
+    write(text, site.path("providers", "mute.toml"))
+    session = site.start("--team", "solo", "--provider", "mute")
+    (one,) = until(lambda: site.local().approvals(SessionId(session)).approvals, "its question")
+    assert (one.text, one.screen) == ("", "Allow: rm -rf x\n> yes  no")
+    assert "\n  Allow: rm -rf x\n  > yes  no\n" in site.mas("approvals").stdout

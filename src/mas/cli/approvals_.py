@@ -40,6 +40,10 @@ def _text(found: ApprovalList, out: Render) -> None:
         ],
     )
     for one in found.approvals:
+        if one.screen:
+            out.line(f"\n{one.session_id[:8]} {one.agent} shows:")
+            for line in one.screen.splitlines():
+                out.line(f"  {line}")
         if not one.can_answer:
             out.talk(f"{one.session_id[:8]} {one.agent}: {one.why_not} ({one.hint})")
     if any(one.can_answer for one in found.approvals):

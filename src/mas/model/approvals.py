@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 
 class Approval(NamedTuple):
-    """An agent that waits for an answer. Where MAS cannot give it, `why_not` says why and `hint` what helps."""
+    """An agent that waits for an answer. Where MAS cannot give it, `why_not` says why and `hint` what helps.
+
+    `screen` is what the agent's terminal shows, where its program does not say itself what it asks.
+    """
 
     session_id: str
     session_name: str | None
@@ -20,6 +23,7 @@ class Approval(NamedTuple):
     can_answer: bool
     why_not: str = ""
     hint: str = ""
+    screen: str = ""
 
 
 class ApprovalList(NamedTuple):

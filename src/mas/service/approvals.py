@@ -7,7 +7,7 @@ import time
 from typing import NamedTuple
 
 from mas.model.approvals import AgentAnswer, Approval, ApprovalList
-from mas.model.errors import AgentExited, Conflict, MasError
+from mas.model.errors import AgentExited, Conflict, MasError, NoTmux
 from mas.model.ids import SessionId
 from mas.model.session import AgentRun, Session, Status
 from mas.model.state import AgentState, State
@@ -97,7 +97,16 @@ def _approval(world: World, asked: _Asked) -> Approval:
         can_answer=not why_not,
         why_not=why_not,
         hint=asked.attach if why_not else f"mas approve {session.id} {agent.id}; mas deny {session.id} {agent.id}",
+        screen="" if state.text and state.source != "title" else _screen(world, asked),
     )
+
+
+def _screen(world: World, asked: _Asked) -> str:
+    """The end of what the agent shows, where its question is; nothing if it is gone meanwhile."""
+    try:
+        return world.runtime.screen(asked.place, asked.pane.pane, _SHOWN_LINES)
+    except NoTmux:
+        return ""
 
 
 def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: str = "person") -> AgentAnswer:
