@@ -30,6 +30,11 @@ class Notes(list[tuple[str, str]]):
     def feed(self, *pieces: bytes) -> None:
         for piece in pieces:
             self.passed += self.typed.feed(piece)
+            self.typed.tell()
+
+    def work(self) -> None:
+        self.typed.begins_to_work()
+        self.typed.tell()
 
 
 @pytest.fixture
@@ -93,11 +98,11 @@ def test_what_begins_like_a_mark_and_is_none_passes(notes: Notes) -> None:
 
 
 def test_the_first_sign_of_work_after_enter_says_that_a_message_was_taken(notes: Notes) -> None:
-    notes.typed.begins_to_work()
+    notes.work()
     notes.feed(pasted(ONE))
-    notes.typed.begins_to_work()
+    notes.work()
     assert notes == [("typed", ONE)]
     notes.feed(b"\r")
-    notes.typed.begins_to_work()
-    notes.typed.begins_to_work()
+    notes.work()
+    notes.work()
     assert notes[1:] == [("entered", ONE), ("taken", ONE)]

@@ -84,7 +84,7 @@ def wire(value: object) -> Any:  # noqa: ANN401 - JSON
         return value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         names = _NAMES.get(kind) or _NAMES.setdefault(kind, tuple(map(camel, value._fields)))
-        return {name: wire(item) for name, item in zip(names, value, strict=True)}
+        return {name: item if type(item) in _PLAIN else wire(item) for name, item in zip(names, value, strict=True)}
     if isinstance(value, (list, tuple)):
         return [wire(item) for item in value]
     if isinstance(value, dict):

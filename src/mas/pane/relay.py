@@ -110,6 +110,7 @@ class Relay:
             self.screen.read()
         if self.master_open and self.to_agent:
             _write_some(self.master, self.to_agent)
+        self.typed.tell()
         if self.to_pane:
             self._write_pane()
         self._do_what_is_due(time.monotonic())
@@ -277,6 +278,7 @@ class Relay:
         until = time.monotonic() + 1
         while self.master_open and time.monotonic() < until and select.select([self.master], [], [], 0)[0]:
             self._read_master()
+        self.typed.tell()
         self._show(self.reports.rest())
         self.states.finish()
         self.record.close()

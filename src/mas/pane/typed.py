@@ -24,6 +24,7 @@ class Typed:
 
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note
+        self._notes: list[tuple[str, str]] = []
         self._submitted = ""
         self._message = b""
         self._rest = b""
@@ -36,10 +37,16 @@ class Typed:
         self._look(data)
         return data
 
+    def tell(self) -> None:
+        """Write down what is to be noted. The agent need not wait for that: it is done before it is heard again."""
+        notes, self._notes = self._notes, []
+        for what, name in notes:
+            self._note(what, name)
+
     def begins_to_work(self) -> None:
         """The agent says that it does something: it has taken what was submitted last."""
         if self._submitted:
-            self._note("taken", self._submitted)
+            self._notes.append(("taken", self._submitted))
             self._submitted = ""
 
     def _without_marks(self, data: bytes) -> list[bytes]:
@@ -51,7 +58,7 @@ class Typed:
             if start and (end and len(mark) <= _LONGEST_MARK):
                 pieces.append(before)
                 self._look(before)
-                self._note("mark", mark.decode("ascii", "replace"))
+                self._notes.append(("mark", mark.decode("ascii", "replace")))
                 data = after
                 continue
             # The rest of a mark may be yet to come.
@@ -71,7 +78,7 @@ class Typed:
                 if place < 0:
                     return
                 self._submitted = self._message.decode()
-                self._note("entered", self._submitted)
+                self._notes.append(("entered", self._submitted))
                 self._message, data = b"", data[place + 1 :]
             place = data.find(_HEADER)
             if place < 0:
@@ -84,7 +91,7 @@ class Typed:
             name = _message_id(header)
             if name:
                 self._message = name
-                self._note("typed", name.decode())
+                self._notes.append(("typed", name.decode()))
             data = data[place + len(header) + 1 :]
 
 

@@ -13,7 +13,7 @@ from mas.model.ids import SessionId
 from mas.model.message import DeliveryState
 from mas.model.session import Status
 from mas.model.state import State
-from mas.service.deliver import BUSY, Held, deliver, why_held
+from mas.service.deliver import BUSY, Held, Opened, deliver, why_held
 from mas.service.world import World
 
 # How often to see whether somebody else has come to an end with an agent.
@@ -37,8 +37,17 @@ class Courier:
         self._held: dict[_Key, Held] = {}
         self._closed = Event()
 
-    def bring(self, session_id: str, agents: Iterable[str], patience: float | None = None) -> None:
-        """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds."""
+    def bring(
+        self,
+        session_id: str,
+        agents: Iterable[str],
+        patience: float | None = None,
+        opened: Opened | None = None,
+    ) -> None:
+        """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds.
+
+        `opened` is what this thread has read of the session just now.
+        """
         deadline = None if patience is None else time.monotonic() + patience
         begun = [key for key in ((session_id, agent) for agent in agents) if self._begin(key)]
         mine = begun.pop() if begun and self.here else None
@@ -48,7 +57,7 @@ class Courier:
                 self._running[key] = thread
             thread.start()
         if mine:
-            self._run(mine, deadline)
+            self._run(mine, deadline, opened)
 
     def _begin(self, key: _Key) -> bool:
         """Whether it is to be begun with; if it has been already, it is gone through once more."""
@@ -136,10 +145,10 @@ class Courier:
             return
         self.bring(session_id, waiting)
 
-    def _run(self, key: _Key, deadline: float | None) -> None:
+    def _run(self, key: _Key, deadline: float | None, opened: Opened | None = None) -> None:
         try:
-            while not self._is_done(key, self._deliver(key, deadline)):
-                continue
+            while not self._is_done(key, self._deliver(key, deadline, opened)):
+                opened = None
         finally:
             with self._lock:
                 self._running.pop(key, None)
@@ -158,7 +167,7 @@ class Courier:
             self._running.pop(key, None)
             return True
 
-    def _deliver(self, key: _Key, deadline: float | None) -> Held | None:
+    def _deliver(self, key: _Key, deadline: float | None, opened: Opened | None) -> Held | None:
         session_id, agent = key
 
         def patient() -> bool:
@@ -166,11 +175,13 @@ class Courier:
 
         while True:
             try:
-                held = deliver(self._world, SessionId(session_id), agent, patient)
+                held = deliver(self._world, SessionId(session_id), agent, patient, opened)
             except MasError as error:
                 return Held(error.message)
             except OSError as error:
                 return Held(error.strerror or str(error))
             if held != BUSY or not patient():
                 return held
+            # Read anew from here on: much may change while others type.
+            opened = None
             time.sleep(_LOOK_AGAIN)

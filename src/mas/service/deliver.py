@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from mas.model.errors import AgentExited
@@ -18,7 +19,7 @@ from mas.model.ids import SessionId
 from mas.model.message import DeliveryState, Message
 from mas.model.session import Session, Status
 from mas.model.state import AgentState, State
-from mas.model.team import Agent
+from mas.model.team import Agent, Team
 from mas.runtime.runtime import Place
 from mas.runtime.sweep import wait_for_clients
 from mas.service.states import told
@@ -42,28 +43,42 @@ class Held(NamedTuple):
     exited: bool = False
 
 
+class Opened(NamedTuple):
+    """A session as it was read just now, and its mailbox."""
+
+    session: Session
+    team: Team
+    mailbox: Mailbox
+
+
 BUSY = Held("another process is typing to the agent")
 NOT_YET = Held("the agent has not yet said that it has it")
 
 
 def deliver(
-    world: World, session_id: SessionId, agent_id: str, patient: Callable[[], bool] = lambda: True
+    world: World,
+    session_id: SessionId,
+    agent_id: str,
+    patient: Callable[[], bool] = lambda: True,
+    opened: Opened | None = None,
 ) -> Held | None:
     """Bring an agent's messages as far as they can come now; answers why the next one waits, None if none is left.
 
-    Waits for the agent's word on a message for as long as it is `patient`, and as the provider allows.
+    Waits for the agent's word on a message for as long as it is `patient`, and as the provider allows. `opened` is
+    what this thread has read of the session just now.
     """
     store = world.messages()
     with store.nobody_typing(session_id, agent_id) as free:
         if not free:
             return BUSY
-        session = world.records.load(session_id)
+        session = opened.session if opened else world.records.load(session_id)
         place = place_of(session)
         pane = next((agent.pane for agent in session.agents if agent.id == agent_id), None)
         if session.status is not Status.ACTIVE or place is None or pane is None:
             return Held(f"Session {session_id} is not running", exited=True)
-        (agent,) = world.records.load_run(session_id).team.targets(agent_id)
-        with store.open(session_id) as mailbox:
+        team = opened.team if opened else world.records.load_run(session_id).team
+        (agent,) = team.targets(agent_id)
+        with nullcontext(opened.mailbox) if opened else store.open(session_id) as mailbox:
             queue = _Queue(world, session, place, pane, agent, mailbox, patient)
             while (pending := mailbox.next(agent_id)) is not None:
                 if held := queue.bring(pending):

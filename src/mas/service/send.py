@@ -12,8 +12,8 @@ from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_me
 from mas.model.reports import Sent
 from mas.model.session import Session, Status
 from mas.model.state import State
-from mas.model.team import Agent
-from mas.service.deliver import Held, tell, why_held
+from mas.model.team import Agent, Team
+from mas.service.deliver import Held, Opened, tell, why_held
 from mas.service.routing import recipients
 from mas.service.states import told
 from mas.service.team import place_of
@@ -46,8 +46,8 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     Where it cannot reach anybody, that raises, and the message is kept as undelivered. With the id of one that was
     sent before, the answer is what became of that. Waits up to `wait` seconds for all to have it or to hold it up.
     """
-    session = world.records.load(session_id)
-    message, refused = _new_message(world, session, order)
+    session, team = world.records.load(session_id), world.records.load_run(session_id).team
+    message, refused = _new_message(world, session, team, order)
     # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
     with world.messages().open(session_id) as mailbox:
         # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
@@ -57,7 +57,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
         else:
             message = mailbox.get(order.id)
             _check_known(session_id, message)
-        courier.bring(session_id, _under_way(message), wait)
+        courier.bring(session_id, _under_way(message), wait, Opened(session, team, mailbox))
         if is_new and courier.here:
             mailbox.make_last(message.id)
         sent = _watched(world, courier, session_id, message, mailbox, wait)
@@ -77,11 +77,11 @@ def _announce(world: World, session_id: SessionId, message: Message, refused: di
         raise next(iter(refused.values()))
 
 
-def _new_message(world: World, session: Session, order: Order) -> tuple[Message, dict[str, MasError]]:
+def _new_message(world: World, session: Session, team: Team, order: Order) -> tuple[Message, dict[str, MasError]]:
     """The message with a delivery for everybody it is for, and who cannot get it."""
     agents: tuple[Agent, ...] = ()
     if order.target != PERSON:
-        agents = recipients(world.records.load_run(session.id).team, order.sender, order.target)
+        agents = recipients(team, order.sender, order.target)
     now = world.now()
     refused = {agent.id: why for agent in agents if (why := _refusal(world, session, agent, order.force))}
     deliveries = tuple(

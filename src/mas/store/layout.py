@@ -127,7 +127,7 @@ class Layout(NamedTuple):
         return self.at("sessions", ".mas", "events")
 
     def session(self, session_id: str) -> SessionPaths:
-        return SessionPaths(self.at("sessions", session_id))
+        return SessionPaths(f"{self.root}/sessions/{session_id}")
 
     def is_session(self, session_id: str) -> bool:
         """Whether there is a real directory of that session, not a link to one."""

@@ -133,10 +133,13 @@ class Records:
             return None
         paths = self.paths(session_id)
         try:
-            looks = [os.stat(path, follow_symlinks=False) for path in (paths.metadata, paths.record)]
+            one, two = os.lstat(paths.metadata), os.lstat(paths.record)
         except OSError:
             return None
-        return tuple(part for look in looks for part in (look.st_ino, look.st_mtime_ns, look.st_ctime_ns, look.st_size))
+        return (
+            *(one.st_ino, one.st_mtime_ns, one.st_ctime_ns, one.st_size),
+            *(two.st_ino, two.st_mtime_ns, two.st_ctime_ns, two.st_size),
+        )
 
     def _looks_whole(self, session_id: SessionId) -> bool:
         """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""
