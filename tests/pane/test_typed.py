@@ -91,6 +91,15 @@ def test_no_key_waits_for_the_next(notes: Notes, keys: bytes) -> None:
     assert notes.passed == keys
 
 
+def test_what_may_become_a_mark_passes_if_it_does_not_in_time(notes: Notes) -> None:
+    notes.feed(b"x\xff")
+    assert (notes.passed, notes.typed.due is None) == (b"x", False)
+    assert (notes.typed.release(), notes.typed.due) == (b"\xff", None)
+    notes.feed(MARK)
+    assert notes == [("mark", "00ff")]
+    assert notes.typed.due is None
+
+
 def test_what_begins_like_a_mark_and_is_none_passes(notes: Notes) -> None:
     notes.feed(MARK_START, b"x" * 100, b"\xff", b"after")
     assert notes.passed == MARK_START + b"x" * 100 + b"\xffafter"

@@ -117,7 +117,7 @@ class Relay:
 
     def _patience(self) -> float | None:
         """How long there is nothing to do but to wait, in milliseconds."""
-        due = [at for at in (self.kill_at, self.record.due, self.states.due) if at is not None]
+        due = [at for at in (self.kill_at, self.record.due, self.states.due, self.typed.due) if at is not None]
         if self.foreground and self.foreground.due is not None:
             due.append(self.foreground.due)
         if self.screen and self.screen.due is not None:
@@ -125,6 +125,8 @@ class Relay:
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _do_what_is_due(self, now: float) -> None:
+        if self.typed.due is not None and now >= self.typed.due:
+            self.to_agent += self.typed.release()
         if self.record.due is not None and now >= self.record.due:
             self.record.flush()
         if self.states.due is not None and now >= self.states.due:

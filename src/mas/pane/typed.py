@@ -5,6 +5,8 @@ Whoever typed a message may be killed at any moment; by these notes the next one
 
 from __future__ import annotations
 
+import time
+
 from mas.store.agentlog import MARK_END, MARK_START
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ _DIGITS = 16
 _LONGEST_HEADER = 512
 _ENTER = b"\r"
 _LONGEST_MARK = 64
+_PATIENCE = 0.05
 
 
 class Typed:
@@ -29,13 +32,21 @@ class Typed:
         self._message = b""
         self._rest = b""
         self._held = b""
+        self.due: float | None = None
+        """Until when to wait for the rest of what may be a mark, by the monotonic clock."""
 
     def feed(self, data: bytes) -> bytes:
-        """What of `data` is for the agent: all but marks."""
+        """What of `data` is for the agent: all but marks, and what may yet become one."""
         if MARK_START[:1] in data or self._held:
             return b"".join(self._without_marks(self._held + data))
         self._look(data)
         return data
+
+    def release(self) -> bytes:
+        """What was held back and is no mark: the rest did not come."""
+        held, self._held, self.due = self._held, b"", None
+        self._look(held)
+        return held
 
     def tell(self) -> None:
         """Write down what is to be noted. The agent need not wait for that: it is done before it is heard again."""
@@ -64,6 +75,7 @@ class Typed:
             # The rest of a mark may be yet to come.
             whole = _unfinished(data)
             self._held = data[whole:]
+            self.due = time.monotonic() + _PATIENCE if self._held else None
             pieces.append(data[:whole])
             self._look(data[:whole])
             return pieces
