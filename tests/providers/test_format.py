@@ -15,7 +15,7 @@ ALL = """
 provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
 models   = { default = "m" }
 input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
-approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false }
+approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false, or_key = true }
 stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
 [launch]
 argv      = ["sh", ["--model", "{model}"]]
@@ -62,7 +62,7 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert (mine.id, mine.description, mine.min_version, mine.version_cmd) == ("mine", "d", "1.2", ("sh", "-v"))
     assert (mine.install, mine.model, mine.needs_command, mine.needs_place) == ("i", "m", False, True)
     assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold")
-    assert mine.approve == ("key", "y", "Escape", 1.0, False, 300.0)
+    assert mine.approve == ("key", "y", "Escape", 1.0, False, 300.0, True)
     assert mine.stop == (("C-c", "C-c"), 5.0)
     assert mine.launch.argv == ("sh", ("--model", "{model}"))
     assert mine.launch.resume == ("sh", "{agent_uuid}")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mas.providers.format import Provider
 from mas.providers.provider import Providers
+from mas.store.answers import waiting
 from tests.real.mock import DONE, RUN, Mock
 from tests.site import REPOSITORY, Site, until
 
@@ -121,6 +122,14 @@ class Agent:
 
     def approve(self) -> None:
         self.site.mas("approve", self.session, "00")
+
+    def waiting(self) -> dict[str, str]:
+        """The hooks of its program that wait for an answer."""
+        return waiting(self.site.session(self.session), "00")
+
+    def press(self, key: str) -> None:
+        """Press a key, as a person at its terminal does."""
+        self.site.tmux("send-keys", "-t", str(self.shown()["pane"]), key)
 
     def deny(self) -> None:
         self.site.mas("deny", self.session, "00")

@@ -144,7 +144,8 @@ def _sample(schema: Json) -> Any:
 
 
 def _anthropic_asked(body: Json) -> Asked:
-    messages = body.get("messages", [])
+    # Among them are words of the program, such as that tools have come.
+    messages = [message for message in body.get("messages", []) if message["role"] != "system"]
     blocks = [(message["role"], block) for message in messages for block in _blocks(message["content"])]
     user = [block["text"] for role, block in blocks if role == "user" and block["type"] == "text"]
     last = _blocks(messages[-1]["content"]) if messages else []

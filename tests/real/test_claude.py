@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.real.agent import Agent, Kind, works_from_start_to_restore
 from tests.real.mock import Mock
-from tests.site import Site
+from tests.site import Site, until
 
 KEY = "sk-ant-api03-not-a-key-0123456789abcdefghijklmnop"
 _HOME = "templates/claude-home.json"
@@ -54,3 +56,34 @@ def test_what_claude_asks_at_the_start_is_known(claude: Agent, file: str, old: s
     claude.own_provider((file, old, new))
     claude.start()
     claude.begins_with(kind)
+
+
+def test_claude_is_answered_by_its_hook_or_by_a_person_at_its_terminal_meanwhile(claude: Agent) -> None:
+    claude.start()
+    claude.becomes("idle")
+    claude.asks_for("touch by-hook")
+    assert claude.provider.approve.method == "hook:PermissionRequest"
+    until(lambda: claude.waiting(), "the hook that waits")
+    claude.approve()
+    claude.until(lambda: os.path.exists(claude.file("by-hook")), "what was allowed")
+    claude.becomes("idle")
+    claude.asks_for("touch by-hand")
+    until(lambda: claude.waiting(), "the hook that waits")
+
+    def allowed() -> bool:
+        claude.press("Enter")
+        return os.path.exists(claude.file("by-hand"))
+
+    # A key that comes at once it takes for one that was not meant for this.
+    claude.until(allowed, "what a person allowed")
+    claude.becomes("idle")
+
+
+def test_claude_is_answered_by_key_where_no_hook_waits(claude: Agent) -> None:
+    claude.own_provider(("claude.toml", "hook_timeout = 600", "hook_timeout = 0"))
+    claude.start()
+    claude.becomes("idle")
+    claude.asks_for("touch by-key")
+    until(lambda: not claude.waiting(), "no hook")
+    claude.approve()
+    claude.until(lambda: os.path.exists(claude.file("by-key")), "what was allowed")

@@ -50,7 +50,8 @@ class Input(NamedTuple):
 class Approve(NamedTuple):
     """How a permission is given: by answering a hook (`hook:EVENT`), by a key, or not by MAS at all (`none`).
 
-    A hook waits for an answer for up to `hook_timeout`; after that the program's own dialog is left to people.
+    A hook waits for an answer for up to `hook_timeout`; after that the program's own dialog is left to people, or with
+    `or_key` answered by key.
     """
 
     method: str = "none"
@@ -59,6 +60,7 @@ class Approve(NamedTuple):
     key_min_wait: float = 1.2
     key_verify: bool = True
     hook_timeout: float = 300.0
+    or_key: bool = False
 
 
 class Stop(NamedTuple):
@@ -311,6 +313,7 @@ def _approve(table: _Table) -> Approve:
         key_min_wait=table.seconds("key_min_wait", usual.key_min_wait),
         key_verify=table.flag("key_verify", usual.key_verify),
         hook_timeout=table.seconds("hook_timeout", usual.hook_timeout),
+        or_key=table.flag("or_key", usual.or_key),
     )
     table.end()
     return read

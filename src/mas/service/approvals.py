@@ -115,7 +115,7 @@ def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: 
     if why_not := _why_not(world, asked):
         raise Conflict(f"Agent {agent_id} cannot be answered by MAS: {why_not}", asked.attach)
     approve = _approve(world, asked.agent)
-    if approve.method == "key":
+    if approve.method == "key" or (approve.or_key and not _request(world, asked)):
         after = _press(world, asked, approve, approve.key if allow else approve.deny_key)
     else:
         after = _answer_hook(world, asked, ALLOW if allow else DENY)
@@ -153,7 +153,7 @@ def _why_not(world: World, asked: _Asked) -> str:
         return error.message
     if approve.method == "none":
         return f"the provider {asked.agent.provider} names no way to do it"
-    if approve.method != "key" and not _request(world, asked):
+    if approve.method != "key" and not approve.or_key and not _request(world, asked):
         return "its program does not wait for MAS, only for somebody at its terminal"
     return ""
 
