@@ -15,7 +15,7 @@ import termios
 import time
 
 from mas.pane.processes import adopt_orphans, die_with_parent, kill_descendants, left_behind
-from mas.pane.terminal import copy_size, size_of
+from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.launch import launch_path, read_launch, was_cut_short
 
 # Whatever is for nothing but its name costs nothing at the start.
@@ -42,6 +42,8 @@ _USUAL_SIGNALS = (
 _OF_THE_TERMINAL = ("TERM", "COLORTERM")
 # How long what the agent left may take to die.
 _GRACE = 3.0
+# How long tmux may take to have read what an agent showed last.
+_TAKEN = 1.0
 _UNRUNNABLE = 127
 # Ends a sequence the agent left unfinished, then undoes what full-screen programs do to a terminal.
 _RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
@@ -244,7 +246,6 @@ def _refuse(session_dir: str, agent: str, why: str) -> int:
 
 def _say(text: str) -> None:
     try:
-        os.set_blocking(1, True)
-        os.write(1, _RESET_SCREEN + f"\r\n[{text}]\r\n".encode("utf-8", "replace"))
+        write_and_wait(_RESET_SCREEN + f"\r\n[{text}]\r\n".encode("utf-8", "replace"), _TAKEN)
     except OSError:
         sys.exit(1)

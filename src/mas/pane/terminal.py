@@ -5,9 +5,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import termios
+import time
 
 _USUAL = (80, 24)
+# A question that every terminal answers once it has taken all that came before.
+_ASK, _ANSWER = b"\x1b[5n", b"\x1b[0n"
 
 
 def copy_size(terminal: int) -> None:
@@ -26,6 +30,29 @@ def size_of(terminal: int) -> tuple[int, int]:
     except OSError:
         return _USUAL
     return (size.columns, size.lines) if size.columns and size.lines else _USUAL
+
+
+def write_and_wait(data: bytes, seconds: float) -> None:
+    """Write to the pane, and wait up to so long until tmux has taken it all; `OSError` if it is gone.
+
+    tmux does not always read to the end what a program wrote just before it ended.
+    """
+    os.set_blocking(1, True)
+    if "TMUX" not in os.environ:
+        # Nobody who is known to answer.
+        os.write(1, data)
+        return
+    saved = raw_mode()
+    os.write(1, data + _ASK)
+    deadline = time.monotonic() + seconds
+    heard = b""
+    while _ANSWER not in heard and select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        block = os.read(0, 1 << 12)
+        if not block:
+            break
+        heard = heard[-len(_ANSWER) :] + block
+    if saved is not None:
+        restore_mode(saved)
 
 
 def raw_mode() -> list[object] | None:
