@@ -95,7 +95,7 @@ class Courier:
         """Begin with what waits in a session, and wait a moment for it to get somewhere."""
         if not self._world.messages().exists(session_id):
             return
-        self._look_at(session_id)
+        self._look_at(session_id, patience)
         deadline = time.monotonic() + patience
         while any(key[0] == session_id for key in list(self._running)) and time.monotonic() < deadline:
             time.sleep(_GLANCE)
@@ -107,15 +107,15 @@ class Courier:
 
         def attend() -> None:
             while not over.wait(_LOOK_AGAIN):
-                self.settle(session_id, 0.0)
+                if self._world.messages().exists(session_id):
+                    self._look_at(session_id)
 
-        thread = Thread(target=attend, name="courier", daemon=True)
-        thread.start()
+        # Not waited for at the end: it may be waiting for an agent's word, and whoever comes next goes on with that.
+        Thread(target=attend, name="courier", daemon=True).start()
         try:
             yield
         finally:
             over.set()
-            thread.join()
 
     def hear(self, event: Happening) -> None:
         """Something happened: an agent may be ready for its next message, or there may be a new one."""
@@ -136,14 +136,14 @@ class Courier:
         for thread in running:
             thread.join()
 
-    def _look_at(self, session_id: str) -> None:
+    def _look_at(self, session_id: str, patience: float | None = None) -> None:
         try:
             with self._world.messages().open(session_id) as mailbox:
                 waiting = mailbox.waiting()
         except MasError:
             # Told when the session is looked at; the next one may be sound.
             return
-        self.bring(session_id, waiting)
+        self.bring(session_id, waiting, patience)
 
     def _run(self, key: _Key, deadline: float | None, opened: Opened | None = None) -> None:
         try:
