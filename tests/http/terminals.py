@@ -73,6 +73,10 @@ class Viewer:
         self._next: set[int] = set()
         self.closed: int | None = None
 
+    def __repr__(self) -> str:
+        taken = {n: (len(shown), len(self.bytes[n]), bytes(self.bytes[n][-80:])) for n, shown in self.screens.items()}
+        return f"said {self.said[-5:]}; screens, bytes since and the last of them {taken}; awaits {self._next}"
+
     def send(self, **fields: Any) -> None:
         self.connection.send(json.dumps(fields))
 
@@ -109,7 +113,7 @@ class Viewer:
         """Take frames until something is so."""
         deadline = time.monotonic() + PATIENCE
         while not (found := fact()):
-            assert time.monotonic() < deadline, f"in vain: {what}; {self.said[-5:]}"
+            assert time.monotonic() < deadline, f"in vain: {what}; {self}"
             assert self.closed is None, (self.closed, self.said)
             self.take(0.05)
         return found

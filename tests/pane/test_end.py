@@ -8,6 +8,7 @@ import signal
 import psutil
 import pytest
 
+from mas.store.recording import Recording
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 
@@ -215,13 +216,17 @@ def test_a_tmux_that_hangs_loses_nothing_of_the_log(site: Site) -> None:
     command = f"sh -c 'while [ ! -e go ]; do sleep 0.01; done; exec {program} {path} 3000000'"
     session = site.start("--team", "solo", "--command", command)
     log = site.session(session, "logs", "agent-00.log")
+    recording = Recording(log)
     server = int(site.tmux("list-sessions", "-F", "#{pid}"))
     os.kill(server, signal.SIGSTOP)
     try:
         with open(site.session(session, "unit", "00", "go"), "w", encoding="ascii"):
             pass
         until(lambda: os.path.exists(log) and os.path.getsize(log) > 100_000, "the log to grow")
+        assert recording.is_ahead()
     finally:
         os.kill(server, signal.SIGCONT)
     until(lambda: os.path.getsize(log) == 3_000_000, "all of it in the log")
+    until(lambda: not recording.is_ahead(), "all of it on the screen")
+    recording.close()
     until(lambda: "ended: exit status 0" in site.tmux("capture-pane", "-p", "-t", f"=mas-{session[:8]}:"), "the end")

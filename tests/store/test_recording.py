@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -177,3 +181,54 @@ def test_a_closed_recording_holds_no_files(session: str) -> None:
     assert len(os.listdir("/proc/self/fd")) == before - 2
     assert (recording.end(), recording.read(0, 10)) == (0, (b"", 0))
     assert len(os.listdir("/proc/self/fd")) == before - 2
+
+
+def test_a_log_is_ahead_until_the_launcher_has_drawn_what_it_wrote(session: str, recording: Recording) -> None:
+    assert not recording.is_ahead()
+    # In another process: what one holds itself does not count.
+    with launcher(session) as (written, go_on):
+        written.recv()
+        assert recording.is_ahead()
+        go_on.send("draw")
+        written.recv()
+        assert not recording.is_ahead()
+        go_on.send("write past the largest size")
+        written.recv()
+        assert recording.is_ahead()
+
+
+def test_an_agent_that_locks_its_log_does_not_stop_it(session: str, recording: Recording) -> None:
+    write(session, b"")
+    with open(log(session), "r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        with launcher(session) as (written, _):
+            written.recv()
+            assert recording.read(0, 10) == (b"hello", 5)
+
+
+@contextmanager
+def launcher(session: str) -> Iterator[tuple[Connection, Connection]]:
+    """A process that writes, draws, and begins another file, each when told so."""
+    written, tell = Pipe(duplex=False)
+    hear, go_on = Pipe(duplex=False)
+    process = get_context("fork").Process(target=_launch, args=(session, tell, hear))
+    process.start()
+    try:
+        yield written, go_on
+    finally:
+        process.kill()
+        process.join()
+
+
+def _launch(session: str, tell: Connection, hear: Connection) -> None:
+    kept = Record(session, "00")
+    kept.output(b"hello")
+    tell.send("written")
+    hear.recv()
+    kept.drawn()
+    tell.send("drawn")
+    hear.recv()
+    record._LARGEST_LOG = 4
+    kept.output(b"hello again")
+    tell.send("written")
+    hear.recv()

@@ -5,6 +5,7 @@ A full disk must not stop an agent: what cannot be written is counted and noted 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 
@@ -35,6 +36,7 @@ class Record:
         self._workspace = os.path.join(sessions, ".mas", "events")
         self._agent = agent
         self._fd = -1
+        self._is_ahead = False
         self._size = 0
         self._lost = 0
         self._cast: Cast | None = None
@@ -52,10 +54,14 @@ class Record:
         self._cast = Cast(f"{self._log.removesuffix('.log')}.cast", columns, rows, term)
 
     def output(self, data: bytes) -> None:
-        """Keep what the agent printed; the log starts anew past its largest size, with one predecessor."""
+        """Keep what the agent printed; the log starts anew past its largest size, with one predecessor.
+
+        Until told that it has been drawn too, the log is locked: so readers know how much they may expect of the pane.
+        """
         try:
             if self._fd < 0 or self._size > _LARGEST_LOG:
                 self._open()
+            self._is_ahead = self._is_ahead or _lock(self._fd)
             if self._lost:
                 note = f"\r\n[{self._lost} bytes of output could not be recorded]\r\n".encode()
                 os.write(self._fd, note)
@@ -68,10 +74,17 @@ class Record:
         if self._cast:
             self._cast.output(data, time.monotonic())
 
+    def drawn(self) -> None:
+        """The pane has been given all that was kept."""
+        if self._is_ahead:
+            self._is_ahead = False
+            fcntl.lockf(self._fd, fcntl.LOCK_UN)
+
     def _open(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+            self._is_ahead = False
             os.replace(self._log, f"{self._log}.1")
         self._fd = os.open(self._log, _FLAGS, 0o600)
         os.fchmod(self._fd, 0o600)
@@ -154,3 +167,12 @@ class Record:
                 log.add(fields)
         except OSError:
             return
+
+
+def _lock(fd: int) -> bool:
+    """Whether the file is now locked; an agent that locks its own log does not stop it."""
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -242,6 +242,8 @@ class Relay:
             self.record.output(shown)
             if self.pane_open:
                 self.to_pane += shown
+            else:
+                self.record.drawn()
 
     def _read_pane(self) -> None:
         try:
@@ -264,6 +266,8 @@ class Relay:
             _write_some(1, self.to_pane)
         except OSError:
             self._lose_pane()
+        if not self.to_pane:
+            self.record.drawn()
         if self.screen:
             self.screen.stir(time.monotonic())
 
@@ -271,6 +275,7 @@ class Relay:
         """tmux is gone; the hang-up signal that tells so may still be on its way."""
         self.pane_open = False
         self.to_pane.clear()
+        self.record.drawn()
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""

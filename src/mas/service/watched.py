@@ -20,8 +20,11 @@ from mas.store.recording import Recording
 # How old a look may be before the next one asks tmux again.
 _FRESH = 1.0
 _HISTORY = 1000
-# A screen is exact once the log has been quiet this long: then what the launcher holds back has been drawn.
+# A screen is exact once the log has been quiet this long, and the launcher holds nothing back.
 _QUIET = 0.02
+# Then tmux has yet to read what its terminal holds, at most 12 KiB: with every answer it has read 4 of them.
+_ANSWERS = 4
+_LONG_QUIET = 2.0
 _TRIES = 20
 _NEXT_TRY = 0.01
 # What may have been written down and not yet drawn: the launcher's buffer, the terminal's and tmux's.
@@ -162,7 +165,10 @@ class WatchedTerminal:
     def _drawn(self, place: Place, pane: str) -> Screen:
         first = self._recording.end()
         for _ in range(_TRIES):
-            if self._recording.age() >= _QUIET:
+            quiet = self._recording.age()
+            if quiet >= _QUIET and not self._recording.is_ahead():
+                for _ in range(_ANSWERS if quiet < _LONG_QUIET else 0):
+                    self._team.runtime.sizes(place)
                 screen, before = self._taken(place, pane)
                 if self._recording.end() == before:
                     return screen._replace(exact=True)

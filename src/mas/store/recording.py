@@ -1,8 +1,10 @@
 """What an agent printed, read as one stream while it grows and starts anew."""
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+import fcntl
 import os
 import stat
+import struct
 import time
 from threading import RLock
 from typing import NamedTuple
@@ -13,6 +15,8 @@ _KEPT = 3
 # Stands for a file that came and went unseen: more than any reader would want to catch up with.
 _MISSED = 64 << 20
 _BLOCK = 1 << 20
+# Asks whether anybody holds a lock on any part of a file: `struct flock`, as Linux has it.
+_WOULD_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class _File(NamedTuple):
@@ -47,6 +51,17 @@ class Recording:
         with self._lock:
             self._follow()
             return time.time() - os.fstat(self._files[-1].fd).st_mtime if self._files else _MISSED
+
+    def is_ahead(self) -> bool:
+        """Whether more is written than the pane has been given; where the kernel cannot tell, it is taken for not."""
+        if not hasattr(fcntl, "F_OFD_GETLK"):
+            return False
+        with self._lock:
+            self._follow()
+            if not self._files:
+                return False
+            answer = fcntl.fcntl(self._files[-1].fd, fcntl.F_OFD_GETLK, _WOULD_LOCK)
+            return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
     def read(self, position: int, most: int) -> tuple[bytes, int]:
         """Up to `most` bytes from `position` on, and where the next ones begin."""
