@@ -301,5 +301,9 @@ class _Seen:
     def _is_its_hook(self, line: bytes) -> bool:
         if b'"event":"hook"' not in line:
             return False
-        event = json.loads(line)
-        return event.get("name") == self._hook and f"id={self._message_id}]" in event.get("prompt", "")
+        try:
+            event = json.loads(line)
+            return event["name"] == self._hook and f"id={self._message_id}]" in event["prompt"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            # Without isolation an agent can write here itself.
+            return False
