@@ -32,7 +32,6 @@ OPTIONS = {
     "the mouse": "set -g mouse on\nset -gw mode-keys vi\nset -s escape-time 0",
     "an environment of its own": "set -g update-environment 'PATH HOME'\nset-environment -g PATH /nowhere",
     "a server that stays": "set -s exit-empty off\nset -s exit-unattached off",
-    "aliases": "set -s command-alias[200] new-window=kill-server\nset -s command-alias[201] split-window=kill-server",
     "a prefix and keys": "unbind -a\nset -g prefix None",
     "synchronized panes": "set -gw synchronize-panes on",
     "monitors": "set -gw monitor-activity on\nset -g visual-activity on\nset -gw monitor-bell off",
@@ -131,6 +130,16 @@ def test_a_dead_agent_stays_dead_whatever_hooks_there_are(bare: Site, hook: str,
     ]
 
 
+def test_no_alias_of_the_user_changes_what_a_team_is(bare: Site) -> None:
+    # On a server that runs: one that starts may read our commands before its configuration.
+    bare.tmux("new-session", "-d", "-s", "before", "sleep 1000")
+    for number, name in enumerate(("new-window", "split-window")):
+        bare.tmux("set-option", "-s", f"command-alias[20{number}]", f"{name}=kill-server")
+    ground = Ground(bare, ServerMode.DEFAULT)
+    place, panes = ground.open(ground.plan(PAIR))
+    assert [pane.pane for pane in seen(place)] == [panes[agent] for agent in AGENTS_OF_PAIR]
+
+
 def test_a_configuration_that_crashes_tmux_is_an_error_that_leaves_nothing(bare: Site) -> None:
     # Some servers cannot size the first window of a session with this, and end; others can.
     configure(bare, "set -gw window-size manual\nset -g default-size 80x24")
@@ -153,7 +162,7 @@ def test_a_server_of_our_own_reads_no_configuration(bare: Site) -> None:
 
 
 def test_the_real_team_starts_and_stops_under_all_of_it_at_once(site: Site) -> None:
-    options = [text for name, text in OPTIONS.items() if name not in ("aliases", "syntax errors")]
+    options = [text for name, text in OPTIONS.items() if name != "syntax errors"]
     hooks = [f"set-hook -g {hook} split-window" for hook in HOOKS]
     marker = configure(site, "\n".join([*options, *hooks, "set-hook -ga session-created 'run-shell true'"]))
     session = site.start("--provider", "shell", env={"MAS_TMUX_SERVER": "default"})

@@ -16,6 +16,8 @@ from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
 _PLACEHOLDER = ("cat", "-")
+# Their short names: who gives the long ones another meaning, as an alias, means what a person types.
+_NEW_WINDOW, _SPLIT_WINDOW = "neww", "splitw"
 _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
@@ -393,10 +395,10 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
         for position, pane in enumerate(window.panes):
             if position == 0:
                 where = ["-k", "-t", f"={team.name}:^"] if number == 0 else ["-t", f"={team.name}:"]
-                yield ["new-window", *where, "-n", window.name, *_marked(pane), *pane.argv]
+                yield [_NEW_WINDOW, *where, "-n", window.name, *_marked(pane), *pane.argv]
                 yield from _window_options(there)
             else:
-                yield ["split-window", "-t", there, *_marked(pane), *pane.argv]
+                yield [_SPLIT_WINDOW, "-t", there, *_marked(pane), *pane.argv]
             yield ["set-option", "-p", "-t", there, "@mas_agent", pane.agent]
             yield ["set-option", "-p", "-t", there, "@mas_label", pane.label]
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
@@ -417,7 +419,7 @@ def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
     size = 0
     for command in commands:
         length = sum(len(os.fsencode(word)) + 1 for word in (*command, ";"))
-        if command[0] in ("new-window", "split-window") and size + length > _LONGEST_MESSAGE:
+        if command[0] in (_NEW_WINDOW, _SPLIT_WINDOW) and size + length > _LONGEST_MESSAGE:
             yield batch
             batch, size = [], 0
         batch.append(command)
