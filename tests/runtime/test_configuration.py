@@ -132,10 +132,10 @@ def test_a_dead_agent_stays_dead_whatever_hooks_there_are(bare: Site, hook: str,
 
 def test_no_alias_of_the_user_changes_what_a_team_is(bare: Site) -> None:
     # On a server that runs: one that starts may read our commands before its configuration.
-    bare.tmux("new-session", "-d", "-s", "before", "sleep 1000")
+    ground = Ground(bare, ServerMode.DEFAULT)
+    ground.solo(name="mas-00000000")
     for number, name in enumerate(("new-window", "split-window")):
         bare.tmux("set-option", "-s", f"command-alias[20{number}]", f"{name}=kill-server")
-    ground = Ground(bare, ServerMode.DEFAULT)
     place, panes = ground.open(ground.plan(PAIR))
     assert [pane.pane for pane in seen(place)] == [panes[agent] for agent in AGENTS_OF_PAIR]
 
