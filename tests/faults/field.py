@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -311,14 +312,16 @@ SCENES: dict[str, Scene] = {
 
 
 def cut_at_every_step(
-    field: Field, driver: Driver, scene: str, cut: Cut, judge: Callable[[Ended], None], first: int = 1
+    field: Field, driver: Driver, scene: str, cut: Cut, judge: Callable[[Ended], None], stride: int = 1
 ) -> int:
     """Run a scene's verb again and again, cut one step later each time, until it is cut no more.
 
-    After each cut: one ordinary command, and a look at everything. Answers how many steps there were.
+    After each cut: one ordinary command, and a look at everything. Answers how many steps there were. With a `stride`
+    only one step of so many is tried, another one in every run; all of them with `MAS_TEST_EVERY_STEP=1`.
     """
     act = SCENES[scene].ready(field)
-    step = first
+    stride = 1 if os.environ.get("MAS_TEST_EVERY_STEP") else stride
+    step = random.randint(1, stride)
     while True:
         args = act.again()
         ended = driver.call(SCENES[scene].verb, *args, fault=Fault(cut, step))
@@ -331,4 +334,4 @@ def cut_at_every_step(
             act.settle()
         except Exception as error:
             raise AssertionError(f"{scene}, step {step} ({ended.what}): {error}\n{ended.trace}") from error
-        step += 1
+        step += stride
