@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput
+from mas.model.fields import known, text
 from mas.model.ids import parse_name, shown
 from mas.model.session import AgentRun
 from mas.model.team import (
@@ -15,7 +16,6 @@ from mas.model.team import (
     Agent,
     Routing,
     Team,
-    known,
     parse_restart,
     parse_routing,
     parse_team,
@@ -23,7 +23,6 @@ from mas.model.team import (
     routing_body,
     team_body,
     team_named,
-    text,
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, NoAgent
+from mas.model.fields import known, text
 from mas.model.ids import parse_agent_id, parse_name, parse_unit_name, shown
 
 MOST_AGENTS = 99
@@ -336,32 +337,6 @@ def usual_role(agent_id: str) -> str:
 def parse_role(role: str | None) -> str | None:
     """A role is a title of one line."""
     return None if role is None else parse_name(role)
-
-
-def known(body: Any, what: str, fields: set[str]) -> Mapping[str, Any]:  # noqa: ANN401 - raw JSON
-    """`body` as an object with no other keys than `fields`, or `BadInput` naming the stranger."""
-    if not isinstance(body, Mapping):
-        raise BadInput(f"{what} must be an object")
-    for key in body:
-        if key not in fields:
-            raise BadInput(f"Unknown field {shown(str(key))} in {what} (known: {', '.join(sorted(fields))})")
-    return body
-
-
-def text(body: Mapping[str, Any], key: str) -> str | None:
-    """The string under `key`, None where there is none; `BadInput` for anything that cannot be an argument."""
-    value = body.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadInput(f"{key} must be text")
-    if "\0" in value:
-        raise BadInput(f"{key} must not hold a NUL character")
-    try:
-        value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise BadInput(f"{key} must be valid UTF-8") from None
-    return value
 
 
 def _list(body: Mapping[str, Any], key: str) -> list[Any]:

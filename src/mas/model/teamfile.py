@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mas.model.errors import BadInput
+from mas.model.fields import known, text
 from mas.model.ids import parse_unit_name, shown
 from mas.model.reports import TeamAgent, TeamUnit, TeamView
 from mas.model.team import (
@@ -19,11 +20,9 @@ from mas.model.team import (
     Routing,
     Team,
     Unit,
-    known,
     parse_restart,
     parse_routing,
     parse_units,
-    text,
 )
 
 SHIPPED, OWN = "shipped", "workspace"

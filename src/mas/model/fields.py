@@ -1,0 +1,35 @@
+"""Fields of what people and programs write down: read with their types, or an error that names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mas.model.errors import BadInput
+from mas.model.ids import shown
+
+
+def known(body: Any, what: str, fields: set[str]) -> Mapping[str, Any]:  # noqa: ANN401 - raw JSON
+    """`body` as an object with no other keys than `fields`, or `BadInput` naming the stranger."""
+    if not isinstance(body, Mapping):
+        raise BadInput(f"{what} must be an object")
+    for key in body:
+        if key not in fields:
+            raise BadInput(f"Unknown field {shown(str(key))} in {what} (known: {', '.join(sorted(fields))})")
+    return body
+
+
+def text(body: Mapping[str, Any], key: str) -> str | None:
+    """The string under `key`, None where there is none; `BadInput` for anything that cannot be an argument."""
+    value = body.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise BadInput(f"{key} must be text")
+    if "\0" in value:
+        raise BadInput(f"{key} must not hold a NUL character")
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadInput(f"{key} must be valid UTF-8") from None
+    return value
