@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
 from mas.model.ids import shown
+from mas.model.isolation import Mode, Policy, SessionLimits, Tier, parse_policy, parse_session_limits
 
 MARKER = ".masrc"
 CONFIG = "config.json"
@@ -58,6 +59,9 @@ class Settings(NamedTuple):
     provider: str = DEFAULT_PROVIDER
     recover: bool = False
     legacy: bool = False
+    isolation: Policy = Policy()
+    forced_tier: Tier | None = None
+    limits: SessionLimits = SessionLimits()
     environ: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -87,6 +91,7 @@ def load_settings(workspace: str | None) -> Settings:
     environ = os.environ
     root = find_root(workspace)
     config = read_config(os.path.join(root, CONFIG))
+    policy, forced = _isolation(environ.get("MAS_ISOLATION"), config)
     return Settings(
         root=root,
         user_socket=_user_socket(environ),
@@ -96,6 +101,9 @@ def load_settings(workspace: str | None) -> Settings:
         provider=environ.get("MAS_PROVIDER") or _text(config, "provider") or DEFAULT_PROVIDER,
         recover=_flag(environ.get("MAS_RECOVER"), config),
         legacy=legacy_asked(),
+        isolation=policy,
+        forced_tier=forced,
+        limits=parse_session_limits(config.get("limits"), "limits of config.json"),
         environ=dict(environ),
     )
 
@@ -199,6 +207,18 @@ def _server_start(word: str | None) -> ServerStart:
         return ServerStart(word or ServerStart.AUTO)
     except ValueError:
         raise BadInput(f"server is {shown(word or '')}; it can be: {', '.join(ServerStart)}") from None
+
+
+def _isolation(word: str | None, config: Mapping[str, Any]) -> tuple[Policy, Tier | None]:
+    """How agents are isolated where nothing nearer says so, and the tier that is forced on all of them, if any."""
+    policy = parse_policy(config.get("isolation"), "isolation of config.json")
+    if not word:
+        return policy, None
+    if word in set(Tier):
+        return policy, Tier(word)
+    if word not in set(Mode):
+        raise BadInput(f"MAS_ISOLATION is {shown(word)}; it can be: {', '.join((*Mode, *Tier))}")
+    return policy._replace(mode=Mode(word)), None
 
 
 def _flag(word: str | None, config: Mapping[str, Any]) -> bool:

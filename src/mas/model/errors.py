@@ -25,7 +25,8 @@ MasError
 └── Unavailable         something MAS needs is not there
     ├── NoTmux          tmux is missing, too old, full or does not answer
     ├── NoServer        no server runs for the workspace, or it does not answer
-    └── NoProgram       an agent's program is missing
+    ├── NoProgram       an agent's program is missing
+    └── NotIsolated     this machine cannot isolate agents as it was asked to
 
 `code` is a promise to scripts, the sentence is for people, `hint` is the next command.
 """
@@ -160,3 +161,7 @@ class NoServer(Unavailable):
 
 class NoProgram(Unavailable):
     code = "no-program"
+
+
+class NotIsolated(Unavailable):
+    code = "not-isolated"

@@ -47,9 +47,11 @@ class Policy(NamedTuple):
         """This policy with what a farther one says besides: lists add up, the nearer word decides."""
         return Policy(
             self.mode or far.mode,
-            *(tuple(dict.fromkeys((*ours, *theirs))) for ours, theirs in zip(self[1:4], far[1:4], strict=True)),
-            ports=far.ports if self.ports is None else self.ports,
-            run_as=self.run_as or far.run_as,
+            _both(self.read, far.read),
+            _both(self.write, far.write),
+            _both(self.hide, far.hide),
+            far.ports if self.ports is None else self.ports,
+            self.run_as or far.run_as,
         )
 
 
@@ -68,7 +70,8 @@ class Limits(NamedTuple):
 
     def under(self, far: "Limits") -> "Limits":
         """These limits, and a farther one wherever there is none."""
-        return Limits(*(theirs if ours is None else ours for ours, theirs in zip(self, far, strict=True)))
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return far._replace(**said)
 
 
 class SessionLimits(NamedTuple):
@@ -248,6 +251,10 @@ def parse_size(value: object, what: str) -> int:
         said = f" is {shown(value)}; it" if isinstance(value, str) else ""
         raise BadInput(f"{what}{said} must be a number of bytes or a size such as 512MiB or 2GiB")
     return int(number)
+
+
+def _both(near: tuple[str, ...], far: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*near, *far)))
 
 
 def _size(value: object, what: str) -> int | None:

@@ -3,6 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import NamedTuple
 
+from mas.model.isolation import Limits, Policy, SessionLimits, TierView
 from mas.model.message import Delivery, Message
 from mas.model.views import AgentView
 
@@ -168,6 +169,7 @@ class TeamAgent(NamedTuple):
     prompt: str | None = None
     restart: str | None = None
     restart_limit: int | None = None
+    limits: Limits = Limits()
 
 
 class TeamUnit(NamedTuple):
@@ -194,6 +196,8 @@ class TeamView(NamedTuple):
     problem: str = ""
     restart: str | None = None
     restart_limit: int | None = None
+    isolation: Policy = Policy()
+    limits: SessionLimits = SessionLimits()
 
 
 class ProviderView(NamedTuple):
@@ -249,10 +253,11 @@ class MessageCounts(NamedTuple):
 
 
 class Health(NamedTuple):
-    """That the server answers."""
+    """That the server answers, and how the agents of a session started now would be isolated."""
 
     status: str
     version: str
+    isolation: TierView
 
 
 class LoginCode(NamedTuple):

@@ -9,6 +9,14 @@ from typing import Any, NamedTuple
 from mas.model.errors import BadInput
 from mas.model.fields import known, text
 from mas.model.ids import parse_name, shown
+from mas.model.isolation import (
+    Policy,
+    SessionLimits,
+    parse_policy,
+    parse_session_limits,
+    policy_body,
+    session_limits_body,
+)
 from mas.model.session import AgentRun
 from mas.model.team import (
     CUSTOM,
@@ -26,7 +34,10 @@ from mas.model.team import (
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FIELDS = {"agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "version"}
+_FIELDS = {
+    "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation", "limits",
+    "version",
+}  # fmt: skip
 CONFIG_VERSION = 1
 # Whoever runs a command of its own behaves as the provider of that name says.
 GENERIC = "generic"
@@ -41,6 +52,18 @@ class Run(NamedTuple):
     command: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     lazy_units: bool = False
+    isolation: Policy = Policy()
+    limits: SessionLimits = SessionLimits()
+
+    @property
+    def policy(self) -> Policy:
+        """How its agents are to be isolated, as far as the run and its team say."""
+        return self.isolation.under(self.team.isolation)
+
+    @property
+    def all_limits(self) -> SessionLimits:
+        """What it may take, as far as the run and its team say."""
+        return self.limits.under(self.team.limits)
 
     def settled(self, default_provider: str) -> Run:
         """The same run with every agent's provider and command written out."""
@@ -90,6 +113,9 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
         provider=text(fields, "provider"),
         env=parse_env(_object(fields, "env")),
         lazy_units=lazy,
+        # Whatever agents it has, what the team asked for says of them still holds.
+        isolation=parse_policy(fields.get("isolation")).under(base.isolation),
+        limits=parse_session_limits(fields.get("limits")).under(base.limits),
     )
 
 
@@ -117,6 +143,10 @@ def run_body(run: Run) -> dict[str, Any]:
         body["provider"] = run.provider
     body["env"] = dict(run.env)
     body["lazyUnits"] = run.lazy_units
+    if run.policy != Policy():
+        body["isolation"] = policy_body(run.policy)
+    if run.all_limits != SessionLimits():
+        body["limits"] = session_limits_body(run.all_limits)
     return body
 
 

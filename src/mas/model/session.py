@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mas.model.errors import BadTransition
 from mas.model.ids import SessionId, tmux_name
+from mas.model.isolation import Isolation, SessionLimits
 
 
 class Status(StrEnum):
@@ -52,6 +53,9 @@ class Session(NamedTuple):
     socket: str | None = None
     agents: tuple[AgentRun, ...] = ()
     origin: str | None = None
+    isolation: Isolation | None = None
+    """How its agents are isolated since it was last started; None before that."""
+    limits: SessionLimits = SessionLimits()
 
     @property
     def tmux(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from mas.model.errors import BadInput, NoAgent
 from mas.model.fields import known, text
 from mas.model.ids import parse_agent_id, parse_name, parse_unit_name, shown
+from mas.model.isolation import Limits, Policy, SessionLimits, limits_body, parse_limits
 
 MOST_AGENTS = 99
 META_UNIT = "meta"
@@ -30,6 +31,7 @@ class Agent(NamedTuple):
     prompt: str | None = None
     restart: str | None = None
     restart_limit: int | None = None
+    limits: Limits = Limits()
 
 
 class Unit(NamedTuple):
@@ -58,6 +60,8 @@ class Team(NamedTuple):
     routing: Routing = Routing()
     restart: str | None = None
     restart_limit: int | None = None
+    isolation: Policy = Policy()
+    limits: SessionLimits = SessionLimits()
 
     def agents(self) -> Iterator[Agent]:
         for unit in self.units:
@@ -270,12 +274,17 @@ def restart_body(restart: str | None, limit: int | None) -> dict[str, Any]:
 
 def _as_in_bodies(member: Any) -> Any:  # noqa: ANN401 - raw TOML
     """An agent of a team file as a body has it: names of more than one word are written differently there."""
-    if not isinstance(member, Mapping) or "restart_limit" not in member:
+    if not isinstance(member, Mapping):
         return member
-    if "restartLimit" in member:
-        raise BadInput("restart_limit and restartLimit are the same")
-    parse_restart(member, "restart_limit")
-    return {("restartLimit" if key == "restart_limit" else key): value for key, value in member.items()}
+    fields = dict(member)
+    if "limits" in fields:
+        fields["limits"] = limits_body(parse_limits(fields["limits"], file_size="file_size"))
+    if "restart_limit" in fields:
+        if "restartLimit" in fields:
+            raise BadInput("restart_limit and restartLimit are the same")
+        parse_restart(fields, "restart_limit")
+        fields["restartLimit"] = fields.pop("restart_limit")
+    return fields
 
 
 def _agent_body(agent: Agent) -> dict[str, Any]:
@@ -287,6 +296,7 @@ def _agent_body(agent: Agent) -> dict[str, Any]:
         "command": agent.command,
         "prompt": agent.prompt,
         **restart_body(agent.restart, agent.restart_limit),
+        "limits": limits_body(agent.limits) or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -312,7 +322,7 @@ class _Numbers:
 
 def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
     fields = known(
-        body, "an agent", {"id", "role", "prompt", "provider", "model", "command", "restart", "restartLimit"}
+        body, "an agent", {"id", "role", "prompt", "provider", "model", "command", "restart", "restartLimit", "limits"}
     )
     restart, limit = parse_restart(fields)
     wanted = text(fields, "id")
@@ -327,6 +337,7 @@ def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN40
         prompt=text(fields, "prompt"),
         restart=restart,
         restart_limit=limit,
+        limits=parse_limits(fields.get("limits")),
     )
 
 

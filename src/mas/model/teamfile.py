@@ -10,6 +10,13 @@ from typing import Any
 from mas.model.errors import BadInput
 from mas.model.fields import known, text
 from mas.model.ids import parse_unit_name, shown
+from mas.model.isolation import (
+    limits_body,
+    parse_policy,
+    parse_session_limits,
+    policy_body,
+    session_limits_body,
+)
 from mas.model.reports import TeamAgent, TeamUnit, TeamView
 from mas.model.team import (
     CUSTOM,
@@ -26,6 +33,7 @@ from mas.model.team import (
 )
 
 SHIPPED, OWN = "shipped", "workspace"
+_FIELDS = {"name", "description", "routing", "restart", "restart_limit", "isolation", "limits", "units"}
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _DESCRIPTIONS = {
     "default": "a meta manager and three units: design, development, business",
@@ -37,7 +45,7 @@ _DESCRIPTIONS = {
 
 def parse_team_file(body: Mapping[str, Any], name: str) -> TeamView:
     """The team that a file called `name` describes."""
-    fields = known(body, "a team", {"name", "description", "routing", "restart", "restart_limit", "units"})
+    fields = known(body, "a team", _FIELDS)
     if parse_unit_name(name) == CUSTOM:
         raise BadInput(f"A team cannot be called {CUSTOM}")
     if (called := text(fields, "name")) not in (None, name):
@@ -46,7 +54,14 @@ def parse_team_file(body: Mapping[str, Any], name: str) -> TeamView:
     if not isinstance(units, list):
         raise BadInput("units must be a list")
     restart, limit = parse_restart(fields, "restart_limit")
-    team = Team(name, parse_units(units), restart=restart, restart_limit=limit)
+    team = Team(
+        name,
+        parse_units(units),
+        restart=restart,
+        restart_limit=limit,
+        isolation=parse_policy(fields.get("isolation"), run_as="run_as"),
+        limits=parse_session_limits(fields.get("limits"), file_size="file_size"),
+    )
     team = team._replace(routing=parse_routing(fields.get("routing", HIERARCHY), team))
     return view_of(team, text(fields, "description") or "", OWN)
 
@@ -74,6 +89,8 @@ def view_of(team: Team, description: str, origin: str) -> TeamView:
         origin=origin,
         restart=team.restart,
         restart_limit=team.restart_limit,
+        isolation=team.isolation,
+        limits=team.limits,
     )
 
 
@@ -84,7 +101,7 @@ def team_in(teams: Iterable[TeamView], name: str) -> Team:
         Unit(unit.name, tuple(Agent(agent.id, unit.name, *agent[1:]) for agent in unit.agents)) for unit in view.units
     )
     routing = Routing(view.routing, tuple(view.routes.items()))
-    return Team(view.name, units, routing, view.restart, view.restart_limit)
+    return Team(view.name, units, routing, view.restart, view.restart_limit, view.isolation, view.limits)
 
 
 def view_in(teams: Iterable[TeamView], name: str) -> TeamView:
@@ -112,21 +129,38 @@ def team_file(team: TeamView) -> str:
         lines += [f"{_key(sender)} = [{', '.join(map(_quoted, targets))}]" for sender, targets in team.routes.items()]
     else:
         lines.append(f"routing = {_quoted(team.routing)}")
+    for name, table in _tables(team).items():
+        lines += ["", f"[{name}]", *_set(**table)]
     for unit in team.units:
         lines += ["", "[[units]]", f"name = {_quoted(unit.name)}"]
         for agent in unit.agents:
             lines += ["", "[[units.agents]]"]
-            lines += _set(**agent._asdict())
+            limits = limits_body(agent.limits, "file_size")
+            lines += _set(**agent._asdict() | {"limits": limits or None})
     return "\n".join(lines) + "\n"
 
 
-def _set(**fields: str | int | None) -> list[str]:
+def _tables(team: TeamView) -> dict[str, dict[str, Any]]:
+    """What the file says of isolation and limits, a table each."""
+    policy = policy_body(team.isolation, "run_as")
+    tables = {
+        "isolation": {"mode": policy} if isinstance(policy, str) else policy,
+        "limits": session_limits_body(team.limits, "file_size"),
+    }
+    return {name: table for name, table in tables.items() if table}
+
+
+def _set(**fields: Any) -> list[str]:  # noqa: ANN401 - whatever a file may hold
     """The lines that say what is known."""
-    return [
-        f"{key} = {value if isinstance(value, int) else _quoted(value)}"
-        for key, value in fields.items()
-        if value is not None
-    ]
+    return [f"{_key(key)} = {_value(value)}" for key, value in fields.items() if value is not None]
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - whatever a file may hold
+    if isinstance(value, dict):
+        return "{ " + ", ".join(_set(**value)) + " }"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    return _quoted(value) if isinstance(value, str) else str(value)
 
 
 def _key(text: str) -> str:

@@ -3,6 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from typing import Any, NamedTuple
 
+from mas.model.isolation import Isolation, SessionLimits
 from mas.model.session import AgentRun
 
 
@@ -39,6 +40,8 @@ class SessionInfo(NamedTuple):
     agent_count: int
     tmux_socket: str | None
     agents: tuple[AgentRun, ...] = ()
+    tier: str | None = None
+    """How far the kernel isolates its agents; None where it was never started since that is kept."""
 
 
 class SessionList(NamedTuple):
@@ -70,6 +73,9 @@ class SessionDetail(NamedTuple):
     session_file: dict[str, str]
     agents: tuple[AgentView, ...]
     warnings: tuple[str, ...] = ()
+    tier: str | None = None
+    isolation: Isolation | None = None
+    limits: SessionLimits = SessionLimits()
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))

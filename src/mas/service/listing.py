@@ -79,4 +79,5 @@ def _info(world: World, entry: IndexEntry) -> SessionInfo:
         workflows_dir=paths.workflows,
         agent_count=entry.agents,
         tmux_socket=entry.socket,
+        tier=entry.tier,
     )

@@ -59,6 +59,9 @@ def describe(
         session_file=pairs,
         agents=agents,
         warnings=warnings,
+        tier=session.isolation.tier if session.isolation else None,
+        isolation=session.isolation,
+        limits=session.limits,
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mas.model.ids import SessionId, is_session_id
 from mas.store.atomic import make_directory, remove_file, remove_unfinished, sync_directory, write_atomic
 from mas.store.layout import PRIVATE_DIR, Layout
-from mas.store.tree import Progress, sync_tree
+from mas.store.tree import Progress, remove_tree, sync_tree
 
 
 class ArchiveInfo(NamedTuple):
@@ -40,6 +40,8 @@ class Archives:
         from mas.store.pack import pack_tree
 
         half = self.path(info.session_id) + ".tmp"
+        # What agents kept for a moment is not worth keeping, and would be gone at the next start.
+        remove_tree(self._layout.session(info.session_id).temporary)
         pack_tree(self._layout.session(info.session_id).root, half, progress)
         packed = info._replace(size=os.stat(half).st_size)
         write_atomic(self._note(info.session_id), (json.dumps(packed._asdict()) + "\n").encode())

@@ -51,6 +51,15 @@ class SessionPaths(NamedTuple):
     def private(self) -> str:
         return self.at(".mas")
 
+    @property
+    def home(self) -> str:
+        """The home of its agents, where they are isolated."""
+        return self.at(".home")
+
+    @property
+    def temporary(self) -> str:
+        return self.at(".tmp")
+
     def agent_log(self, agent: str) -> str:
         return self.at("logs", f"agent-{agent}.log")
 
@@ -117,6 +126,10 @@ class Layout(NamedTuple):
     @property
     def server(self) -> str:
         return self.at("sessions", ".mas", "server")
+
+    @property
+    def address(self) -> str:
+        return self.at("sessions", ".mas", "address")
 
     @property
     def sockets(self) -> str:

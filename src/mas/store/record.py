@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mas.model.errors import BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId
+from mas.model.isolation import (
+    Isolation,
+    parse_policy,
+    parse_session_limits,
+    policy_body,
+    session_limits_body,
+)
 from mas.model.session import AgentRun, Session, Status
 from mas.store.atomic import read_file, remove_unfinished, write_atomic
 from mas.store.layout import Layout, SessionPaths
@@ -62,7 +69,7 @@ class Records:
             if not os.path.isdir(paths.root):
                 raise NoSession(session_id) from None
             raise Corrupt(paths.metadata, "it is missing") from None
-        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, BadInput) as error:
             raise Corrupt(paths.metadata, _reason(error)) from None
 
     def pairs(self, session_id: SessionId) -> dict[str, str]:
@@ -215,6 +222,8 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
         "lastActivity": session.last_activity,
         "tmuxSocket": session.socket,
         "origin": session.origin,
+        "isolation": _isolation_body(session.isolation),
+        "limits": session_limits_body(session.limits),
         "agents": [agent._asdict() for agent in session.agents],
     }
 
@@ -234,6 +243,33 @@ def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw
         socket=body["tmuxSocket"],
         agents=tuple(AgentRun(**agent) for agent in body["agents"]),
         origin=body["origin"],
+        isolation=_isolation(body.get("isolation")),
+        limits=parse_session_limits(body.get("limits")),
+    )
+
+
+def _isolation_body(isolation: Isolation | None) -> dict[str, Any] | None:
+    if isolation is None:
+        return None
+    return {
+        "tier": isolation.tier,
+        "how": isolation.how,
+        "notEnforced": list(isolation.not_enforced),
+        "account": isolation.account,
+        "policy": policy_body(isolation.policy),
+    }
+
+
+def _isolation(body: Any) -> Isolation | None:  # noqa: ANN401 - raw JSON
+    """None for a session that was never started, or not since this is kept."""
+    if body is None:
+        return None
+    return Isolation(
+        str(body["tier"]),
+        str(body["how"]),
+        tuple(map(str, body["notEnforced"])),
+        body["account"],
+        parse_policy(body["policy"]),
     )
 
 

@@ -48,6 +48,7 @@ class IndexEntry(NamedTuple):
     name: str | None = None
     agents: int = 0
     socket: str | None = None
+    tier: str | None = None
 
 
 class Change(NamedTuple):
@@ -67,6 +68,7 @@ def entry_of(session: Session) -> IndexEntry:
         session.name,
         len(session.agents),
         session.socket,
+        session.isolation and session.isolation.tier,
     )
 
 
@@ -284,6 +286,7 @@ def _line_of(entry: IndexEntry, layout: Layout) -> bytes:
         "name": entry.name,
         "agents": entry.agents,
         "tmuxSocket": entry.socket,
+        "tier": entry.tier,
     }
     return b"\n" + json.dumps(body, separators=(",", ":")).encode()
 
@@ -299,6 +302,7 @@ def _entry(item: Any) -> IndexEntry:  # noqa: ANN401 - raw JSON
         _text(item.get("name")),
         int(item.get("agents", 0)),
         _text(item.get("tmuxSocket")),
+        _text(item.get("tier")),
     )
 
 

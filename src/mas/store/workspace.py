@@ -21,6 +21,7 @@ from mas.store.tree import Progress, copy_tree, remove_tree
 
 _SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates")
 _COPIED_BY_CLONE = ("unit", "workflows")
+_HOME = ".home"
 
 
 class Trashed(NamedTuple):
@@ -95,6 +96,8 @@ class Workspace:
             layout.sockets,
         ):
             ensure_directory(path, PRIVATE_DIR)
+        # There before any server is: isolated agents are shown this directory once, at their start.
+        ensure_directory(layout.address, OPEN_DIR)
 
     def create(self, session_id: SessionId) -> None:
         """Make the session's directory; `FileExistsError` if there is one, which is left as it is."""
@@ -142,6 +145,10 @@ class Workspace:
             else:
                 make_directory(paths.at(part), OPEN_DIR)
             os.chmod(paths.at(part), OPEN_DIR)
+        home = os.path.join(source, _HOME)
+        if os.path.isdir(home) and not os.path.islink(home):
+            skipped += [f"{_HOME}/{path}" for path in copy_tree(home, paths.home, progress)]
+            os.chmod(paths.home, PRIVATE_DIR)
         return skipped
 
     def discard(self, session_id: str) -> None:

@@ -1,0 +1,90 @@
+"""The home and the temporary directories that a session's agents have for themselves.
+
+Agents write there, so whatever they may have put in the way (a link above all) is not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from mas.store.atomic import ensure_directory
+from mas.store.layout import PRIVATE_DIR, SessionPaths
+from mas.store.tree import remove_tree, walk
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PrivateHome:
+    """`.home` and `.tmp/{agent}` of one session."""
+
+    def __init__(self, paths: SessionPaths) -> None:
+        self._paths = paths
+
+    def make(self) -> None:
+        """See to the home."""
+        ensure_directory(self._paths.home, PRIVATE_DIR)
+
+    def make_temporary(self, agent: str) -> str:
+        """The directory for an agent's temporary files, made where it is missing."""
+        ensure_directory(self._paths.temporary, PRIVATE_DIR)
+        path = os.path.join(self._paths.temporary, agent)
+        ensure_directory(path, PRIVATE_DIR)
+        return path
+
+    def empty_temporary(self) -> None:
+        """Remove all temporary files; nobody may be running."""
+        remove_tree(self._paths.temporary)
+
+    def link(self, name: str, target: str) -> bool:
+        """Have `name` in the home lead to `target`; something else that agents have there stays, and the answer is no."""
+        *above, last = name.split("/")
+        fd = os.open(self._paths.home, _DIRECTORY)
+        try:
+            for step in above:
+                try:
+                    os.mkdir(step, PRIVATE_DIR, dir_fd=fd)
+                except FileExistsError:
+                    pass
+                inner = os.open(step, _DIRECTORY, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+            return _linked(last, target, fd)
+        except (NotADirectoryError, OSError):
+            return False
+        finally:
+            os.close(fd)
+
+
+def _linked(name: str, target: str, directory: int) -> bool:
+    try:
+        if os.readlink(name, dir_fd=directory) == target:
+            return True
+        os.unlink(name, dir_fd=directory)
+    except FileNotFoundError:
+        pass
+    os.symlink(target, name, dir_fd=directory)
+    return True
+
+
+def hand_over(trees: Iterable[str], uid: int, gid: int) -> None:
+    """Give everything in `trees` to an account. A file with a second name stays whose it is: it may be anybody's."""
+    for tree in trees:
+        os.chown(tree, uid, gid, follow_symlinks=False)
+        for entry in walk(tree, past_closed=True):
+            info = entry.info
+            shared = info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode)
+            if info.st_uid != uid and not shared:
+                os.chown(entry.name, uid, gid, dir_fd=entry.parent, follow_symlinks=False)
+
+
+def let_pass(directories: Iterable[str], gid: int) -> None:
+    """Let a group pass through directories without seeing or changing what else is in them."""
+    for directory in directories:
+        fd = os.open(directory, _DIRECTORY)
+        try:
+            os.fchown(fd, -1, gid)
+            os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | stat.S_IXGRP)
+        finally:
+            os.close(fd)
