@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from mas.bootstrap import build_world
+from mas.model.isolation import Mode, Policy
 from mas.runtime.control import Connections, end_orphans
 from mas.service.local import LocalMas
 from mas.service.world import World
@@ -65,6 +66,8 @@ class Site:
             "MAS_TEST_RUN": str(os.getpid()),
             # A test that wants the server to come by itself says so.
             "MAS_SERVER": "off",
+            # So does one that is about isolation: it asks for a tier.
+            "MAS_ISOLATION": "off",
         }
         self.user_socket = os.path.join(directory, f"tmux-{os.getuid()}", "default")
 
@@ -131,6 +134,7 @@ class Site:
     ) -> World:
         """The product's parts for this workspace, in this very process."""
         given = {"root": self.root, "user_socket": self.user_socket, "environ": self.env, **settings}
+        given.setdefault("isolation", Policy(Mode.OFF))
         private = os.path.join(self.directory, "private")
         return build_world(Settings(private_sockets=private, tmux_server=server, **given), connections)
 

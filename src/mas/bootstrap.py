@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mas.service.access import Access
     from mas.service.courier import Courier
     from mas.service.serving import Serving
+    from mas.service.tiers import Tiers
     from mas.store.keys import Keys
     from mas.store.messages import Messages
     from mas.store.presence import Presence
@@ -143,6 +144,7 @@ def build_world(settings: Settings, connections: Connections | None = None) -> W
         keys=lambda: _keys(layout),
         messages=lambda: _messages(layout, logs, events),
         access=_once(lambda: _access(layout)),
+        tiers=_once(lambda: _tiers(layout, settings)),
         now=utc_now,
         new_id=random_id,
     )
@@ -166,6 +168,16 @@ def _once(make: Callable[[], Made]) -> Callable[[], Made]:
         return kept[0]
 
     return get
+
+
+def _tiers(layout: Layout, settings: Settings) -> Tiers:
+    """Only what starts agents, or tells how they would be, needs to know what the machine can do."""
+    from mas.runtime.sandbox.probe import landlock_abi, not_enforced, probe
+    from mas.service.tiers import Machine, Tiers, circumstances
+    from mas.store.probed import Probed
+
+    machine = Machine(probe, landlock_abi, not_enforced)
+    return Tiers(machine, Probed(layout, circumstances(settings.environ)), settings.forced_tier)
 
 
 def _access(layout: Layout) -> Access:

@@ -43,6 +43,7 @@ def test_the_code_of_every_error_is_as_promised() -> None:
         "NoTmux": "no-tmux",
         "NoServer": "no-server",
         "NoProgram": "no-program",
+        "NotIsolated": "not-isolated",
     }
 
 

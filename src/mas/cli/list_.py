@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     found = opened(args).list(args.status, args.limit, args.offset, agents=out.as_json)
     rows = [
-        (info.session_id, info.status, str(info.agent_count), when(info.created_at), info.name or "")
+        (info.session_id, info.status, str(info.agent_count), info.tier or "-", when(info.created_at), info.name or "")
         for info in found.sessions
     ]
     for warning in found.warnings:
@@ -37,5 +37,5 @@ def run(args: Arguments, out: Render) -> int:
     if not rows and not out.as_json:
         out.talk("No sessions" + (f" that are {args.status}" if args.status else "; start one: mas start"))
         return 0
-    out.result(found, lambda: out.table(("SESSION", "STATUS", "AGENTS", "CREATED (UTC)", "NAME"), rows))
+    out.result(found, lambda: out.table(("SESSION", "STATUS", "AGENTS", "TIER", "CREATED (UTC)", "NAME"), rows))
     return 0

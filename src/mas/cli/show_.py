@@ -6,6 +6,7 @@ import argparse
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
 from mas.cli.render import Render, count, when
+from mas.model.isolation import Isolation, Mode, SessionLimits, shown_limits, shown_policy
 from mas.model.principal import named_by
 from mas.model.reports import AgentList
 from mas.model.state import NO_REPORTS
@@ -47,12 +48,29 @@ def _text(session: SessionDetail, out: Render) -> None:
         "directory": session.working_dir,
         "tmux": f"{session.tmux_session} on {session.tmux_socket}" if session.tmux_socket else session.tmux_session,
         "origin": session.origin,
+        "isolation": session.isolation and _isolation(session.isolation),
+        "policy": session.isolation and shown_policy(session.isolation.policy),
+        "limits": _limits(session.limits),
     }
     for key, value in facts.items():
         if value:
             out.line(f"{key:<10} {value}")
     out.line()
     _agents(session.agents, out)
+
+
+def _isolation(isolation: Isolation) -> str:
+    if isolation.policy.mode is Mode.OFF:
+        return "off"
+    words = f"tier {isolation.tier}" + (f" ({isolation.how})" if isolation.how else "")
+    if isolation.account:
+        words += f" as {isolation.account}"
+    return words + (f"; not enforced: {'; '.join(isolation.not_enforced)}" if isolation.not_enforced else "")
+
+
+def _limits(limits: SessionLimits) -> str:
+    whole, each = shown_limits(limits.session), shown_limits(limits.agent)
+    return "; ".join(filter(None, (whole, each and f"each agent: {each}")))
 
 
 def _agents(agents: tuple[AgentView, ...], out: Render) -> None:

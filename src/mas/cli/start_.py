@@ -11,6 +11,7 @@ from mas.cli.command import Arguments, add_no_server, opened, summon_server
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_name, shown
+from mas.model.isolation import Mode
 from mas.model.run import Run, parse_run
 from mas.model.team import Team
 from mas.model.teamfile import team_in
@@ -22,6 +23,7 @@ mas start
 mas start --team solo --provider shell --attach
 mas start --command 'python3 -i' --name calculators
 mas start --config run.json --json
+mas start --isolation require
 """
 
 
@@ -38,6 +40,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", help="a name for people")
     parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
+    parser.add_argument(
+        "--isolation",
+        choices=list(Mode),
+        metavar="MODE",
+        help="keep agents to their session: auto as far as this machine can, require or refuse, off (default: auto)",
+    )
     add_no_server(parser)
     parser.add_argument("--attach", action="store_true", help="see it in tmux at once")
 
@@ -67,6 +75,7 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
             provider=args.provider or wanted.provider,
             command=args.program,
             lazy_units=args.lazy_units or wanted.lazy_units,
+            isolation=wanted.isolation._replace(mode=Mode(args.isolation) if args.isolation else wanted.isolation.mode),
         ),
         # The environment is this program's: a server would not see it.
         legacy_asked() or (isinstance(body, dict) and "sessionMode" in body),

@@ -15,6 +15,7 @@ from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_session_id
+from mas.model.isolation import TierView
 from mas.model.message import MessageList, parse_message
 from mas.model.report import parse_report
 from mas.model.reports import (
@@ -22,6 +23,7 @@ from mas.model.reports import (
     AgentOutput,
     AgentReport,
     Diagnosis,
+    Health,
     LogText,
     MessageCounts,
     Migration,
@@ -154,6 +156,9 @@ class RemoteMas:
 
     def doctor(self) -> Diagnosis:
         return self._get(Diagnosis, "/doctor")
+
+    def isolation(self) -> TierView:
+        return self._get(Health, "/health").isolation
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
         return self._get(Stats, "/stats", sessionId=session_id and parse_session_id(session_id))

@@ -16,9 +16,9 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get("/health", summary="Liveness", **answers(Health))
-async def health() -> Response:
-    """That the server answers. Needs no token."""
-    return answer(Health("ok", __version__))
+def health(mas: Product) -> Response:
+    """That the server answers, and how far the agents of a session started now are isolated. Needs no token."""
+    return answer(Health("ok", __version__, mas.isolation()))
 
 
 @router.get("/teams", summary="List teams", **answers(TeamList))

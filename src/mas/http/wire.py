@@ -27,6 +27,37 @@ class Body(BaseModel):
     model_config = ConfigDict(alias_generator=camel, extra="forbid", strict=True)
 
 
+_Size = Annotated[int | str, Field(description="Bytes, or a size such as 512MiB or 2GiB")]
+
+
+class LimitsBody(Body):
+    """How much an agent may take; what is left out has no limit."""
+
+    memory: _Size | None = None
+    processes: Annotated[int, Field(ge=1)] | None = None
+    cpu: Annotated[float, Field(ge=0.01, description="Cores")] | None = None
+    files: Annotated[int, Field(ge=1, description="Open files")] | None = None
+    file_size: _Size | None = None
+
+
+class SessionLimitsBody(LimitsBody):
+    """How much a session may take, and each of its agents."""
+
+    disk: _Size | None = None
+    agent: LimitsBody | None = None
+
+
+class IsolationBody(Body):
+    """How agents are isolated, and what they may see or not. Paths are absolute, `~/…`, or in the workspace."""
+
+    mode: Literal["auto", "require", "off"] | None = None
+    read: list[str] | None = None
+    write: list[str] | None = None
+    hide: list[str] | None = None
+    ports: Annotated[list[int], Field(description="The TCP ports they may use; left out, all")] | None = None
+    run_as: Annotated[str, Field(description="The account they run as, where MAS runs as root")] | None = None
+
+
 class AgentBody(Body):
     """One agent of a custom team; what is left out comes from the session or the provider."""
 
@@ -38,6 +69,7 @@ class AgentBody(Body):
     command: str | None = None
     restart: Literal["never", "on-failure", "always"] | None = None
     restart_limit: Annotated[int, Field(ge=0, le=1000)] | None = None
+    limits: LimitsBody | None = None
 
 
 class UnitBody(Body):
@@ -70,6 +102,8 @@ class RunBody(Body):
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
     restart: Literal["never", "on-failure", "always"] | None = None
     restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
+    isolation: Literal["auto", "require", "off"] | IsolationBody | None = None
+    limits: SessionLimitsBody | None = None
 
 
 class CloneBody(Body):

@@ -87,8 +87,8 @@ class SessionLimits(NamedTuple):
 class Isolation(NamedTuple):
     """What holds for the agents of a session since it was started.
 
-    `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, nothing; `account` the name of whom they run as, where that
-    is somebody else than MAS.
+    `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, nothing; `account` is whom they run as, where that is not
+    who MAS runs as.
     """
 
     tier: str

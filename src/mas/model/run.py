@@ -35,8 +35,8 @@ from mas.model.team import (
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIELDS = {
-    "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation", "limits",
-    "version",
+    "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation",
+    "limits", "version",
 }  # fmt: skip
 CONFIG_VERSION = 1
 # Whoever runs a command of its own behaves as the provider of that name says.

@@ -78,6 +78,8 @@ class Launch(NamedTuple):
     """What to run. `resume_if` is a pattern of files: only where one is there is a conversation to resume.
 
     `files` are written at every start, `seed` only where there is none: the program keeps them from then on.
+    `credentials` are what it needs of the user's home to sign in, `credentials_if` what it needs where a variable is
+    set: an isolated agent sees nothing else of what programs keep there.
     """
 
     argv: Words = ()
@@ -87,6 +89,8 @@ class Launch(NamedTuple):
     env_pass: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     seed: tuple[tuple[str, str], ...] = ()
+    credentials: tuple[str, ...] = ()
+    credentials_if: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Dialog(NamedTuple):
@@ -355,6 +359,8 @@ def _launch(table: _Table, needs_command: bool, directory: str) -> Launch:
         env_pass=_env_pass(table),
         files=_files(table, "files", directory),
         seed=_files(table, "seed", directory),
+        credentials=_credentials(table, "credentials"),
+        credentials_if=_credentials_if(table),
     )
     if read.resume_if and not resume:
         raise ValueError("launch.resume_if needs launch.resume")
@@ -402,6 +408,25 @@ def _env_pass(table: _Table) -> tuple[str, ...]:
         if _NEVER_PASSED.fullmatch(name):
             raise ValueError(f"{table.place('env_pass')}: {name} is never passed to an agent")
     return names
+
+
+def _credentials(table: _Table, key: str) -> tuple[str, ...]:
+    paths = table.texts(key)
+    for path in paths:
+        parts = path.split("/")
+        if parts[0] != "~" or len(parts) < 2 or {"", ".", ".."} & set(parts):
+            raise ValueError(
+                f"{table.place(key)}: {shown(path)} must be a file or directory in the home, such as ~/.x/key"
+            )
+    return paths
+
+
+def _credentials_if(table: _Table) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    inner = table.table("credentials_if")
+    for name in inner.names():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{inner.place(shown(name))} is not a variable name")
+    return tuple((name, _credentials(inner, name)) for name in inner.names())
 
 
 def _files(table: _Table, key: str, directory: str) -> tuple[tuple[str, str], ...]:

@@ -65,6 +65,8 @@ class Program(NamedTuple):
     screen_map: tuple[tuple[str, str], ...] = ()
     quiet: float = 0.0
     approve: Approve = Approve()
+    credentials: tuple[str, ...] = ()
+    """What it needs of the user's home to sign in, as `~/…`."""
 
     def options(self) -> dict[str, str]:
         """What the launcher must know to read the program's state: `state=regex` and `event=state` lines.
@@ -174,6 +176,10 @@ class Providers:
             screen_map=status.screen_map,
             quiet=status.quiet,
             approve=provider.approve,
+            credentials=(
+                *launch.credentials,
+                *(path for name, paths in launch.credentials_if if self._environ.get(name) for path in paths),
+            ),
         )
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:

@@ -25,5 +25,6 @@ def clone(
         reading.done()
     warnings = tuple(f"Not copied: {path}" for path in skipped)
     if run_it:
-        return restore(world, session.id)._replace(warnings=warnings)
+        restored = restore(world, session.id)
+        return restored._replace(warnings=(*warnings, *restored.warnings))
     return describe(world, session, warnings)

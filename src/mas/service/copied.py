@@ -5,6 +5,7 @@ from __future__ import annotations
 from mas.model.ids import SessionId
 from mas.model.run import Run, agent_runs
 from mas.model.session import Gone, Session, Status
+from mas.service.isolation import limits_of
 from mas.service.world import Progress, World
 from mas.store.registry import entry_of
 from mas.store.tree import sync_tree
@@ -25,6 +26,7 @@ def copied(
         now = world.now()
         origin = f"{verb}: {source}"
         session = Session(session_id, Status.STOPPED, now, now, now, run.name, None, agent_runs(run.team), origin)
+        session = session._replace(limits=limits_of(world, run))
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
         world.registry.put(entry_of(session))

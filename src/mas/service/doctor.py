@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 
 from mas.model.errors import MasError
+from mas.model.isolation import Mode
 from mas.model.reports import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.service.about import providers
 from mas.service.repair import repair
+from mas.service.tiers import NAMES, WAYS
 from mas.service.world import World
 from mas.settings import ServerStart
 from mas.store.presence import Presence
@@ -31,6 +33,7 @@ def doctor(world: World) -> Diagnosis:
         _tmux,
         _workspace,
         _machine,
+        _isolation,
         _providers,
         _registry,
         _server,
@@ -85,6 +88,27 @@ def _machine(world: World) -> Iterator[Check]:
     used, most = terminals()
     if most:
         yield Check("terminals", most - used > _FEW_TERMINALS, f"{used} of {most} in use", "sysctl kernel.pty.max")
+
+
+def _isolation(world: World) -> Iterator[Check]:
+    """Every tier by trying it anew, and which of them sessions get."""
+    tiers, policy = world.tiers(), world.settings.isolation
+    tiers.forget()
+    got = tiers.view(policy)
+    if policy.mode is Mode.OFF:
+        yield Check("isolation", True, "off: agents can do whatever you can")
+    elif got.tier is None:
+        yield Check("isolation", False, got.problem, "see below; or set isolation to auto")
+    else:
+        lacks = f"; not enforced: {'; '.join(got.not_enforced)}" if got.not_enforced else ""
+        yield Check("isolation", True, f"tier {got.tier} ({NAMES[got.how]}){lacks}")
+    for tier, ways in WAYS.items():
+        for how in filter(None, ways):
+            why_not = tiers.why_not(how)
+            yield Check(f"tier {tier} {how}", True, f"cannot be had: {why_not}" if why_not else "can be had")
+    bwrap = shutil.which("bwrap", path=world.settings.environ.get("PATH"))
+    missing = "not installed; of use where namespaces are refused: sudo apt-get install bubblewrap"
+    yield Check("bubblewrap", True, bwrap or missing)
 
 
 def _providers(world: World) -> Iterator[Check]:

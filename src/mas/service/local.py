@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
+    from mas.model.isolation import TierView
     from mas.model.message import MessageList
     from mas.model.reports import (
         AgentOutput,
@@ -198,6 +199,10 @@ class LocalMas:
 
         with self._entered() as world:
             return doctor(world)
+
+    def isolation(self) -> TierView:
+        # Told to whoever asks whether the server lives: it has to be, whatever the disk does.
+        return self._world.tiers().view(self._world.settings.isolation)
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
         from mas.service.stats import stats

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
+    from mas.model.isolation import TierView
     from mas.model.message import MessageList
     from mas.model.reports import (
         AgentOutput,
@@ -119,6 +120,10 @@ class Mas(Protocol):
 
     def doctor(self) -> Diagnosis:
         """Whether everything MAS needs is there."""
+        ...
+
+    def isolation(self) -> TierView:
+        """How far the agents of a session started now would be isolated."""
         ...
 
     def stats(self, session_id: SessionId | None = None) -> Stats:

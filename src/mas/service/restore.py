@@ -7,6 +7,7 @@ from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
+from mas.service.isolation import choose_isolation, limits_of
 from mas.service.programs import begun_anew, furnish, programs_of
 from mas.service.show import describe, just_opened
 from mas.service.team import Gate, close_team, open_team
@@ -30,6 +31,7 @@ def restored(world: World, session_id: SessionId) -> Session:
 def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, ...]]:
     run = world.records.load_run(session_id).settled(world.settings.provider)
     programs = programs_of(world, session_id, run, resume=True)
+    isolation, to_know = choose_isolation(world, run)
     name = tmux_name(session_id)
     socket = world.runtime.place(name, len(programs))
 
@@ -53,19 +55,20 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         furnish(world, session_id, programs)
         operation.undo(lambda: close_team(world, session_id, socket))
         try:
-            agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
+            agents = open_team(world, session_id, run, programs, Place(socket, name), gate, isolation)
         except AlreadyThere:
             # The tmux session of that name is somebody else's and must not be closed.
             operation.forget()
             raise
         after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
+        after = after._replace(isolation=isolation, limits=limits_of(world, run))
         operation.undo(lambda: world.records.save(before))
         world.records.save(after)
         operation.undo(lambda: world.registry.put(entry_of(before)))
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = begun_anew(programs)
+    warnings = (*to_know, *begun_anew(programs))
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings

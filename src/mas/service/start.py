@@ -8,11 +8,13 @@ from threading import Thread
 
 from mas.model.errors import AlreadyThere, BadInput
 from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
+from mas.model.isolation import Isolation
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
+from mas.service.isolation import choose_isolation, limits_of
 from mas.service.programs import check_programs, furnish, programs_of
 from mas.service.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.reconcile import resolve, settle
@@ -56,18 +58,22 @@ def start(
     run = run.settled(world.settings.provider)
     check_programs(world, run)
     check_prompts(run)
+    isolation, to_know = choose_isolation(world, run)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
         session_id = draw_id(world)
         drawn(session_id)
         try:
-            session, warnings = _start_as(world, session_id, run, progress)
+            session, warnings = _start_as(world, session_id, run, isolation, progress)
         except (AlreadyThere, TmuxFull):
             # Another workspace has a tmux session of that name, or others took the room there was.
             if attempt == _DRAWS - 1:
                 raise
             continue
         break
+    warnings = (*to_know, *warnings)
+    for line in to_know:
+        world.logs.session(session.id, line)
     if legacy:
         warnings = (*legacy_warning(session.id), *warnings)
         world.logs.session(session.id, "legacy session mode was asked for; started an isolated session")
@@ -92,7 +98,7 @@ def draw_id(world: World) -> SessionId:
 
 
 def _start_as(
-    world: World, session_id: SessionId, run: Run, progress: Progress | None
+    world: World, session_id: SessionId, run: Run, isolation: Isolation, progress: Progress | None
 ) -> tuple[Session, tuple[str, ...]]:
     """The session, and what people should know of it."""
     name = tmux_name(session_id)
@@ -102,8 +108,10 @@ def _start_as(
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.workspace.furnish(session_id)
-        world.workspace.copy_templates(session_id, run.lazy_units, progress)
-        if not run.lazy_units:
+        # What the launcher copies is its own, which is no use to an agent that runs as somebody else.
+        lazy = run.lazy_units and not isolation.account
+        world.workspace.copy_templates(session_id, lazy, progress)
+        if not lazy:
             world.workspace.fill_units(session_id, ids)
         world.records.save_run(session_id, run)
         programs = programs_of(world, session_id, run)
@@ -112,7 +120,7 @@ def _start_as(
         operation.undo(lambda: close_team(world, session_id, socket))
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
-            agents = open_team(world, session_id, run, programs, Place(socket, name), gate)
+            agents = open_team(world, session_id, run, programs, Place(socket, name), gate, isolation)
         except AlreadyThere:
             # The tmux session of that name is somebody else's and must not be closed.
             operation.forget()
@@ -121,6 +129,7 @@ def _start_as(
             syncing.wait()
         now = world.now()
         session = Session(session_id, Status.ACTIVE, now, now, now, run.name, socket, agents)
+        session = session._replace(isolation=isolation, limits=limits_of(world, run))
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
         world.registry.put(entry_of(session))

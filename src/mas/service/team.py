@@ -8,13 +8,16 @@ import sys
 
 from mas.model.errors import Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
+from mas.model.isolation import Isolation, Tier
 from mas.model.run import Run, agent_runs
 from mas.model.session import AgentRun, Session
 from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
+from mas.runtime.sandbox.rules import to_options
 from mas.runtime.servers import usual_descriptor_limit
 from mas.runtime.sweep import MARK, end_processes, mark, processes_of
+from mas.service.isolation import Enclosure
 from mas.service.world import World
 from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.launch import gate_path, launch_path, write_launch
@@ -51,14 +54,24 @@ class Gate:
 
 
 def open_team(
-    world: World, session_id: SessionId, run: Run, programs: dict[str, Program], place: Place, gate: Gate
+    world: World,
+    session_id: SessionId,
+    run: Run,
+    programs: dict[str, Program],
+    place: Place,
+    gate: Gate,
+    isolation: Isolation | None = None,
 ) -> tuple[AgentRun, ...]:
     """Open all panes of a session, its launchers waiting at the gate; answers its agents with their panes."""
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     waiting = _waiting_at(gate_path(paths.root))
+    enclosure = _enclosure(world, session_id, isolation)
+    if enclosure:
+        enclosure.empty()
+        enclosure.furnish(programs)
     for agent in run.team.agents():
-        _write_launch(world, session_id, run, agent, programs[agent.id], bool(waiting))
+        _write_launch(world, session_id, run, agent, programs[agent.id], bool(waiting), enclosure)
     forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
     panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
@@ -68,13 +81,34 @@ def open_team(
 def reopen_agent(
     world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, place: Place, pane: str
 ) -> None:
-    """Run one agent again in its pane. Nobody waits at a gate: once the pane is open, all of it is done."""
-    _write_launch(world, session_id, run, agent, program, waits=False)
+    """Run one agent again in its pane, isolated as its session is.
+
+    Nobody waits at a gate: once the pane is open, all of it is done.
+    """
+    enclosure = _enclosure(world, session_id, world.records.load(session_id).isolation)
+    if enclosure:
+        enclosure.furnish({agent.id: program})
+    _write_launch(world, session_id, run, agent, program, False, enclosure)
     forget_reports(world.layout.session(session_id), (agent.id,))
     world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, ()))
 
 
-def _write_launch(world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, waits: bool) -> None:
+def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None) -> Enclosure | None:
+    """What isolates the agents of a session; None where nothing does."""
+    if isolation is None or isolation.tier == Tier.D:
+        return None
+    return Enclosure(world, session_id, isolation)
+
+
+def _write_launch(
+    world: World,
+    session_id: SessionId,
+    run: Run,
+    agent: Agent,
+    program: Program,
+    waits: bool,
+    enclosure: Enclosure | None,
+) -> None:
     """Write down what the agent's launcher is to run."""
     options = {"nofile": str(usual_descriptor_limit())}
     if waits:
@@ -85,9 +119,14 @@ def _write_launch(world: World, session_id: SessionId, run: Run, agent: Agent, p
     again = policy != NEVER
     if again:
         options |= {"restart": policy, "restart_limit": str(limit), "resume_if": program.resume_if}
-    env = agent_environment(world, session_id, run, agent, program)
+    env = agent_environment(world, session_id, run, agent, program, enclosure)
+    argv, resume = list(program.argv), list(program.resume)
+    if enclosure:
+        options |= to_options(enclosure.rules(agent.id, program, env["PATH"]))
+        argv = enclosure.argv(program.argv, env["PATH"])
+        resume = enclosure.argv(program.resume, env["PATH"]) if resume else []
     path = launch_path(world.layout.session(session_id).root, agent.id)
-    write_launch(path, list(program.argv), env, options | program.options(), list(program.resume) if again else None)
+    write_launch(path, argv, env, options | program.options(), resume if again else None)
 
 
 def close_team(world: World, session_id: SessionId, socket: str | None) -> None:
@@ -129,10 +168,19 @@ def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
     }
 
 
-def agent_environment(world: World, session_id: SessionId, run: Run, agent: Agent, program: Program) -> dict[str, str]:
+def agent_environment(
+    world: World,
+    session_id: SessionId,
+    run: Run,
+    agent: Agent,
+    program: Program,
+    enclosure: Enclosure | None = None,
+) -> dict[str, str]:
     """All that one agent has, but for what its terminal is: nothing of ours or of tmux's comes to it by itself."""
     env = world.settings.carried
     env["PATH"] = _with_mas(env.get("PATH", os.defpath))
+    if enclosure:
+        env |= enclosure.environment(agent.id, env["PATH"])
     env |= dict(program.env)
     env |= dict(run.env)
     env |= session_environment(world, session_id)

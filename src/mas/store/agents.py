@@ -36,10 +36,14 @@ class AgentPlace:
             text = file.read(64).decode("ascii", "replace").strip()
         return text if is_session_id(text) else ""
 
-    def furnish(self, uuid: str, files: Iterable[tuple[str, str]], seed: Iterable[tuple[str, str]]) -> None:
-        """Write the files anew, and those of `seed` where there is none; paths lie below this place."""
+    def make(self) -> None:
+        """See to it that the place is there."""
         ensure_directory(self._parent, PRIVATE_DIR)
         ensure_directory(self.path, PRIVATE_DIR)
+
+    def furnish(self, uuid: str, files: Iterable[tuple[str, str]], seed: Iterable[tuple[str, str]]) -> None:
+        """Write the files anew, and those of `seed` where there is none; paths lie below this place."""
+        self.make()
         for path, text in files:
             self._write(path, text, again=True)
         for path, text in seed:

@@ -38,7 +38,7 @@ class PrivateHome:
         remove_tree(self._paths.temporary)
 
     def link(self, name: str, target: str) -> bool:
-        """Have `name` in the home lead to `target`; something else that agents have there stays, and the answer is no."""
+        """Have `name` in the home lead to `target`; other things that agents have there stay, and the answer is no."""
         *above, last = name.split("/")
         fd = os.open(self._paths.home, _DIRECTORY)
         try:
@@ -51,7 +51,7 @@ class PrivateHome:
                 os.close(fd)
                 fd = inner
             return _linked(last, target, fd)
-        except (NotADirectoryError, OSError):
+        except OSError:
             return False
         finally:
             os.close(fd)

@@ -1,0 +1,1 @@
+"""What the kernel enforces around an agent."""
