@@ -1,1 +1,0 @@
-"""What the kernel enforces around an agent."""
