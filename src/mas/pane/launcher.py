@@ -14,7 +14,7 @@ import sys
 import termios
 import time
 
-from mas.pane.processes import adopt_orphans, die_with_parent, kill_descendants, left_behind
+from mas.pane.processes import Process, adopt_orphans, die_with_parent, kill_descendants, left_behind
 from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.launch import launch_path, read_launch, was_cut_short
 
@@ -49,6 +49,10 @@ _UNRUNNABLE = 127
 _RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
 
 
+class Refused(Exception):
+    """Why an agent that must be isolated cannot be."""
+
+
 def main(session_dir: str, agent: str) -> int:
     """Run the agent and answer its exit status."""
     # What waited at the gate left its lock open; an agent gets its terminal and nothing else.
@@ -65,10 +69,12 @@ def main(session_dir: str, agent: str) -> int:
     runner = _Runner(session_dir, agent, environ.get("TERM", ""), options)
     while True:
         try:
-            child, master, slave = _spawn(argv, environ, options)
+            process, master, slave = _spawn(argv, environ, options)
+        except Refused as refused:
+            return _refuse(session_dir, agent, f"cannot be isolated: {refused}")
         except OSError as error:
             return _refuse(session_dir, agent, f"cannot run {argv[0]}: {os.strerror(error.errno or 0)}")
-        code = runner.run(argv[0], child, master)
+        code = runner.run(argv[0], process, master)
         os.close(slave)
         if not runner.starts_again(code):
             return code if code >= 0 else 128 - code
@@ -87,7 +93,7 @@ class _Runner:
         self._relay: Relay | None = None
         self._restarts: Restarts | None = None
 
-    def run(self, program: str, child: int, master: int) -> int:
+    def run(self, program: str, process: Process, master: int) -> int:
         """Stay with the agent to its end, and end what it left; answers how it ended."""
         # Only now: the agent is on its way, and has not waited for this.
         from mas.pane.record import Record
@@ -98,18 +104,20 @@ class _Runner:
         restarts: Fields = {"restarts": self._restarts.count} if self._restarts else {}
         record.event(
             "start",
-            pid=child,
+            pid=process.pid,
             launcher=os.getpid(),
             program=program,
             sources=list(sources_of(self._options)),
             **restarts,
         )
         pipe = (self._relay.wake, self._relay.waker) if self._relay else None
-        self._relay = Relay(child, master, record, self._options, pipe)
+        self._relay = Relay(process, master, record, self._options, pipe)
         status = self._relay.run()
-        self._left = left_behind()
+        self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE)
         os.close(master)
+        if process.ended >= 0:
+            os.close(process.ended)
         return os.waitstatus_to_exitcode(status)
 
     def starts_again(self, code: int) -> bool:
@@ -189,14 +197,41 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
     os.chdir(unit)
 
 
-def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[int, int, int]:
-    """Start the program as leader of a new terminal session; `OSError` if it cannot be run.
+def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[Process, int, int]:
+    """Start the program as leader of a new terminal session; `OSError` if it cannot be run, `Refused` if not so.
 
     Answers the process and both ends of the terminal. Whoever runs it keeps the agent's end open too: a terminal that
     all have closed looks gone, and an agent may open its own again.
     """
     master, slave = os.openpty()
     copy_size(slave)
+    try:
+        start = _start_isolated if "isolation" in options else _start
+        return start(argv, environ, options, (master, slave)), master, slave
+    except (Refused, OSError):
+        os.close(master)
+        os.close(slave)
+        raise
+
+
+def _start_isolated(
+    argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]
+) -> Process:
+    """Start the program behind the walls that its rules say."""
+    from mas.runtime.sandbox.enter import NotIsolated, Program, start
+    from mas.runtime.sandbox.rules import from_options
+
+    rules = from_options(options)
+    assert rules is not None
+    try:
+        started = start(rules, Program(argv, environ, lambda: _limit_files(options.get("nofile"))), *terminal)
+    except NotIsolated as refused:
+        raise Refused(str(refused)) from None
+    return Process(started.agent, started.keepers, started.ended)
+
+
+def _start(argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]) -> Process:
+    _, slave = terminal
     failed, report = os.pipe()
     child = os.fork()
     if child == 0:
@@ -221,10 +256,8 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
     os.close(failed)
     if reason:
         os.waitpid(child, 0)
-        os.close(master)
-        os.close(slave)
         raise OSError(int(reason), os.strerror(int(reason)))
-    return child, master, slave
+    return Process(child)
 
 
 def _limit_files(soft: str | None) -> None:

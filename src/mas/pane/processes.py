@@ -10,6 +10,19 @@ PR_SET_CHILD_SUBREAPER = 36
 SIGKILL = 9
 
 
+class Process:
+    """A running agent as this process sees it."""
+
+    __slots__ = ("ended", "keepers", "pid")
+
+    def __init__(self, pid: int, keepers: tuple[int, ...] = (), ended: int = -1) -> None:
+        self.pid = pid
+        self.keepers = keepers
+        """Processes of ours around it, our own child first; none if the agent is our child."""
+        self.ended = ended
+        """Where its wait status, four bytes, can be read once it has ended; -1 if it is our child."""
+
+
 def adopt_orphans() -> None:
     """Become the parent of everything the agent starts, however it detaches itself (Linux)."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -61,9 +74,10 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
-def left_behind() -> dict[int, str]:
+def left_behind(keepers: tuple[int, ...] = ()) -> dict[int, str]:
     """What the agent left below this process. As a rule nothing, which is seen without a look at all processes."""
-    return descendants(os.getpid()) if _reap() else {}
+    found = descendants(os.getpid()) if _reap() else {}
+    return {pid: name for pid, name in found.items() if pid not in keepers}
 
 
 def kill_descendants(deadline: float) -> list[int]:

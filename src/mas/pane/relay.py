@@ -9,6 +9,7 @@ import time
 
 from mas.pane.foreground import Foreground
 from mas.pane.osc import ReportFilter, Titles
+from mas.pane.processes import Process
 from mas.pane.record import Record
 from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
@@ -36,9 +37,16 @@ class Relay:
     """
 
     def __init__(
-        self, child: int, master: int, record: Record, options: dict[str, str], pipe: tuple[int, int] | None = None
+        self,
+        process: Process,
+        master: int,
+        record: Record,
+        options: dict[str, str],
+        pipe: tuple[int, int] | None = None,
     ) -> None:
-        self.child = child
+        self.child = process.pid
+        self.keeper = process.keepers[0] if process.keepers else None
+        self.ended = process.ended
         self.master = master
         self.record = record
         self.status: int | None = None
@@ -51,7 +59,7 @@ class Relay:
         now = time.monotonic()
         self.reports = ReportFilter()
         self.titles = Titles(options["title_map"]) if options.get("title_map") else None
-        self.foreground = Foreground(master, child) if options.get("foreground") else None
+        self.foreground = Foreground(master, self.child) if options.get("foreground") else None
         self.typed = Typed(lambda what, name: record.event(what, id=name))
         patience = float(options.get("start_timeout") or 0)
         self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
@@ -100,6 +108,8 @@ class Relay:
     def _step(self) -> None:
         """Wait until something can be moved, and move it."""
         ready = dict(self._waiting().poll(self._patience()))
+        if self.ended in ready:
+            self._hear_of_end()
         if self.wake in ready:
             self._handle_signals(os.read(self.wake, 256))
         if self.master in ready:
@@ -145,6 +155,8 @@ class Relay:
         """Whom to wait for: readers only while there is room for what they bring."""
         poll = select.poll()
         poll.register(self.wake, select.POLLIN)
+        if self.ended >= 0:
+            poll.register(self.ended, select.POLLIN)
         if self.master_open:
             reading = select.POLLIN if len(self.to_pane) < _HELD else 0
             poll.register(self.master, reading | (select.POLLOUT if self.to_agent else 0))
@@ -178,10 +190,23 @@ class Relay:
                     return
                 if pid == self.child:
                     self.status = status
+                elif pid == self.keeper:
+                    self._hear_of_end()
+                    # Without its keeper the agent is no more, however that ended.
+                    self.status = status if self.status is None else self.status
                 elif self.screen:
                     self.screen.ended(pid, status, time.monotonic())
         except ChildProcessError:
             return
+
+    def _hear_of_end(self) -> None:
+        """What the agent's keeper tells of its end; nothing if the keeper was killed."""
+        if self.ended < 0:
+            return
+        status = os.read(self.ended, 4)
+        self.ended = -1
+        if status:
+            self.status = int.from_bytes(status, "little")
 
     def _read_master(self) -> None:
         try:

@@ -1,0 +1,62 @@
+"""The same view by bubblewrap, for machines that allow namespaces to it alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mas.runtime.sandbox.view import is_below, steps
+
+# Whatever is for nothing but its name costs nothing at the start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.runtime.sandbox.rules import Rules
+
+_ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1 --ro-bind / / --proc /proc --dev /dev"
+# The one capability is what it takes to give up the others for good; `inside` gives it up as well.
+_CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP"
+_INSIDE = os.path.join(os.path.dirname(__file__), "inside.py")
+
+
+def find() -> str:
+    """Where bubblewrap is; `OSError` if it is not installed."""
+    for directory in os.environ.get("PATH", os.defpath).split(":"):
+        path = os.path.join(directory, "bwrap")
+        if directory and os.access(path, os.X_OK):
+            return path
+    raise OSError(2, "bubblewrap (bwrap) is not installed")
+
+
+def command(rules: Rules, directory: str, descriptors: tuple[int, ...]) -> list[str]:
+    """How to run our own `inside` in the view of the rules."""
+    words = [find(), *_ALWAYS.split(" "), *_CAPABILITIES.split(" "), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    sealed = ["/dev", "/proc"]
+    for kind, path, source in steps(rules):
+        if kind == "hide" and os.path.isdir(path):
+            words += ["--perms", "0555", "--tmpfs", path]
+            sealed.append(path)
+        elif kind == "hide":
+            # What is bound so is no device, so it cannot be opened.
+            words += ["--ro-bind", "/dev/null", path]
+        elif kind == "read":
+            words += ["--ro-bind", source, path]
+        else:
+            words += ["--dev-bind" if is_below(path, "/dev") else "--bind", source, path]
+    for path in sealed:
+        words += ["--remount-ro", path]
+    words += ["--chdir", directory, "--", sys.executable, "-ISE", _INSIDE]
+    return [*words, *map(str, descriptors)]
+
+
+def packed(*parts: list[str]) -> bytes:
+    """Lists of words of any content, for one that can read them one after the other."""
+    return os.fsencode("\0".join(word for part in parts for word in (str(len(part)), *part)))
+
+
+def unpacked(data: bytes) -> list[list[str]]:
+    words, parts = os.fsdecode(data).split("\0"), []
+    while words:
+        end = int(words[0]) + 1
+        parts.append(words[1:end])
+        words = words[end:]
+    return parts

@@ -1,0 +1,96 @@
+"""What of the file system an agent sees in tier A: the steps by which it is laid over what is there."""
+
+from __future__ import annotations
+
+# Whatever is for nothing but its name costs nothing at the start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mas.runtime.sandbox.rules import Rules
+
+# Made anew before any other step, so nothing of the machine's is seen below them unless it is put back.
+FRESH = ("/dev", "/proc")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+# What its owner may read or change without any capability, and an agent of root owns it.
+_OF_ROOT = (
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/slabinfo",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+    "/var/spool/cron",
+)
+_HOST_KEYS = "/etc/ssh"
+
+
+def steps(rules: Rules) -> list[tuple[str, str, str]]:
+    """What to do, in this order: (`hide`, `read`, `write` or `bind`; the path; what is shown there)."""
+    named = kinds(rules)
+    sources = {target: source for source, target in rules.binds}
+    found = []
+    for path in sorted(named, key=lambda path: (path.count("/"), path)):
+        kind, above = named[path], _above(path, named)
+        if kind != (above or "read") or kind == "bind":
+            found.append((kind, path, sources.get(path, path)))
+    return found
+
+
+def kinds(rules: Rules) -> dict[str, str]:
+    """Every path the rules name and what it is; where they name one twice, the stricter counts."""
+    named = dict.fromkeys(rules.write, "write") | dict.fromkeys(rules.read, "read") | dict.fromkeys(rules.hide, "hide")
+    named |= {target: "bind" for _, target in rules.binds}
+    if "/" in named and named["/"] != "read":
+        raise OSError(22, "/ is neither writable nor hidden as a whole")
+    return named
+
+
+def of_root(tier: str) -> tuple[str, ...]:
+    """What is hidden from an agent that is root, if without a capability."""
+    import os
+
+    # By Landlock nothing can be hidden in /proc: it would take rights away from processes that are yet to come.
+    found = [path for path in _OF_ROOT if os.path.exists(path) and (tier == "A" or not is_below(path, "/proc"))]
+    try:
+        found += [f"{_HOST_KEYS}/{name}" for name in os.listdir(_HOST_KEYS) if name.endswith("_key")]
+    except OSError:
+        pass
+    return tuple(os.path.realpath(path) for path in found)
+
+
+def is_below(path: str, above: str) -> bool:
+    return path != above and path.startswith(above.rstrip("/") + "/")
+
+
+def has_below(path: str, others: Iterable[str]) -> bool:
+    return any(is_below(other, path) for other in others)
+
+
+def _above(path: str, named: dict[str, str]) -> str | None:
+    """What the nearest named path above this one is."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        if path in FRESH:
+            return "fresh"
+        if path in named:
+            return named[path]
+    return None
