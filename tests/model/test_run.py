@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mas.model.errors import BadInput
+from mas.model.isolation import Limits
 from mas.model.run import Run, parse_run, run_body
 from mas.model.team import CUSTOM, DEFAULT_TEAM, TEAMS, Agent, Routing, Team, Unit, team_named
+from tests.model.policies import AGENT_LIMITS, POLICIES, SESSION_LIMITS
 
 ROLES = {agent.id: agent.role for agent in DEFAULT_TEAM.agents()}
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
@@ -22,7 +24,7 @@ NAME = TEXT.filter(lambda name: bool(name) and name.isprintable() and name == na
 VARIABLE = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 FIELDS = (
     "agents name team provider env lazyUnits version sessionMode "
-    "metaManager units manager workers id role prompt model command routing"
+    "metaManager units manager workers id role prompt model command routing isolation limits mode read memory cpu agent"
 )
 
 
@@ -35,7 +37,11 @@ def teams(draw: st.DrawFn) -> Team:
         mine = ids[position :: len(names)]
         rest = st.tuples(MAYBE, MAYBE, MAYBE, MAYBE)
         roles = [draw(st.just(ROLES.get(agent, "Agent")) | NAME) for agent in mine]
-        agents = [Agent(agent, name, role, *draw(rest)) for agent, role in zip(mine, roles, strict=True)]
+        limits = [draw(st.just(Limits()) | AGENT_LIMITS) for _ in mine]
+        agents = [
+            Agent(agent, name, role, *draw(rest), limits=most)
+            for agent, role, most in zip(mine, roles, limits, strict=True)
+        ]
         units.append(Unit(name, tuple(agents)))
     tables = st.dictionaries(
         st.sampled_from([agent.id for unit in units for agent in unit.agents]),
@@ -54,6 +60,8 @@ RUNS = st.builds(
     command=st.none(),  # settling writes it out for every agent
     env=st.dictionaries(VARIABLE, TEXT, max_size=3).map(lambda env: tuple(env.items())),
     lazy_units=st.booleans(),
+    isolation=POLICIES,
+    limits=SESSION_LIMITS,
 )
 JSON = st.recursive(
     st.none()

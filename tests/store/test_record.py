@@ -16,6 +16,7 @@ from mas.model.team import team_named
 from mas.store.layout import Layout
 from mas.store.record import Records
 from mas.store.shellfile import parse_pairs
+from tests.model.policies import ISOLATIONS, SESSION_LIMITS
 from tests.site import short_directory
 from tests.store.samples import NOW, a_session, mode, new_id, put, read
 
@@ -35,6 +36,8 @@ SESSIONS = st.builds(
         st.builds(AgentRun, TEXT, TEXT, TEXT, TEXT, st.none() | FILE_TEXT, st.none() | TEXT), max_size=3
     ).map(tuple),
     origin=st.none() | FILE_TEXT,
+    isolation=st.none() | ISOLATIONS,
+    limits=SESSION_LIMITS,
 )
 
 

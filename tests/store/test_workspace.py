@@ -110,9 +110,10 @@ def test_modes_do_not_depend_on_the_umask(place: str, mask: int) -> None:
         ".masrc": "0o644",
     }
     private = os.path.join(root, "sessions", ".mas")
-    assert {oct(mode(path)) for path in (private, *(os.path.join(private, name) for name in os.listdir(private)))} == {
-        "0o700"
-    }
+    # What agents are told of the server is for them to read.
+    assert oct(mode(os.path.join(private, "address"))) == "0o755"
+    closed = (os.path.join(private, name) for name in os.listdir(private) if name != "address")
+    assert {oct(mode(path)) for path in (private, *closed)} == {"0o700"}
 
 
 def test_a_workspace_whose_path_no_line_can_hold_is_refused(place: str) -> None:
