@@ -70,20 +70,19 @@ class Homes:
         for directory in path.split(":"):
             if os.path.isabs(directory):
                 yield from self._installed(os.path.realpath(directory))
-        for root in self.roots().values():
-            yield os.path.realpath(root)
+        yield from self.roots().values()
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         for place in (sys.prefix, sys.base_prefix, os.path.dirname(package)):
             yield self._share(os.path.realpath(place))
 
     def roots(self) -> dict[str, str]:
         """Variables that name tool chains which lie in a home."""
-        found = {name: self._environ.get(name) or self.own(f"~/{place}") for name, place in _ROOTS.items()}
-        return {
-            name: place
-            for name, place in found.items()
-            if os.path.isabs(place) and os.path.isdir(place) and self._of(place)
-        }
+        found = {}
+        for name, place in _ROOTS.items():
+            for path in (self._environ.get(name, ""), *(f"{home}/{place}" for home in self.all)):
+                if os.path.isabs(path) and self._of(real := os.path.realpath(path)) and os.path.isdir(real):
+                    found.setdefault(name, real)
+        return found
 
     def without_links(self, path: str) -> str:
         """A path in a home without the links on the way, which lie where nothing is to be seen; others as they are."""

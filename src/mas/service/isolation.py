@@ -99,11 +99,13 @@ class Enclosure:
             for path in program.credentials:
                 if os.path.exists(real := os.path.realpath(self._homes.own(path))):
                     self._home.link(path.removeprefix("~/"), real)
-        if self._account:
+        # Without its powers not even root can write what is another's, as after an earlier run for an account.
+        uid, gid = (self._account.uid, self._account.gid) if self._account else (os.getuid(), os.getgid())
+        if os.getuid() == 0 and (self._account or os.stat(paths.unit).st_uid != uid):
             places = [AgentPlace(paths, agent).path for agent in programs]
-            trees = [paths.unit, paths.workflows, paths.home, paths.temporary, *places]
-            hand_over(trees, self._account.uid, self._account.gid)
-            let_pass((paths.root, paths.private, os.path.dirname(places[0])), self._account.gid)
+            hand_over([paths.unit, paths.workflows, paths.home, paths.temporary, *places], uid, gid)
+            let_pass((paths.root,), gid, to_list=True)
+            let_pass((paths.private, os.path.dirname(places[0])), gid)
 
     def environment(self, agent: str, path: str) -> dict[str, str]:
         """What an isolated agent has instead of the user's own; `path` is its PATH."""

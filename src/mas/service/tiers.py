@@ -21,6 +21,7 @@ NAMES = {
     "": "file modes only",
 }
 _ABI = "abi"
+_PORTS_SINCE = 4
 _NAMESPACES = ("user", "mnt")
 
 
@@ -70,6 +71,11 @@ class Tiers:
                 f"Isolation is required, and agents can only have tier {tier} ({NAMES[how]}): {self.reason()}",
                 "mas doctor; with less: mas start --isolation auto",
             )
+        if policy.ports is not None and how and self._abi() < _PORTS_SINCE:
+            raise NotIsolated(
+                f"This kernel cannot restrict ports: it has Landlock {self._abi()}, and that needs {_PORTS_SINCE}",
+                "leave ports out of the policy, or: mas start --isolation off",
+            )
         return Isolation(tier, how, self.not_enforced(tier, how), policy=policy)
 
     def view(self, policy: Policy) -> TierView:
@@ -87,8 +93,12 @@ class Tiers:
         return self._why(Tier.A)
 
     def not_enforced(self, tier: Tier, how: str) -> tuple[str, ...]:
-        abi = self._known(_ABI, lambda: str(self._machine.landlock_abi()))
-        return self._machine.not_enforced(tier, int(abi), how)
+        """What a tier leaves open here, in words."""
+        found = self._known(f"{tier} {how}", lambda: "\n".join(self._machine.not_enforced(tier, self._abi(), how)))
+        return tuple(filter(None, found.split("\n")))
+
+    def _abi(self) -> int:
+        return int(self._known(_ABI, lambda: str(self._machine.landlock_abi())))
 
     def _why(self, tier: Tier | None) -> str:
         return "; ".join(f"{how}: {self.why_not(how)}" for how in WAYS[tier or Tier.A])
@@ -118,5 +128,4 @@ def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
     """What people should know of a tier lower than the best, in one line; nothing where they chose to have none."""
     if isolation.tier == Tier.A or isolation.policy.mode is Mode.OFF:
         return ()
-    what = "; ".join(isolation.not_enforced) or "nothing of it is checked"
-    return (f"Isolation is tier {isolation.tier} only ({NAMES[isolation.how]}; {reason}). Not enforced: {what}",)
+    return (f"Isolation is tier {isolation.tier} only ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)

@@ -79,12 +79,13 @@ def hand_over(trees: Iterable[str], uid: int, gid: int) -> None:
                 os.chown(entry.name, uid, gid, dir_fd=entry.parent, follow_symlinks=False)
 
 
-def let_pass(directories: Iterable[str], gid: int) -> None:
-    """Let a group pass through directories without seeing or changing what else is in them."""
+def let_pass(directories: Iterable[str], gid: int, to_list: bool = False) -> None:
+    """Let a group pass through directories, and perhaps see what they hold, without changing it."""
+    more = stat.S_IXGRP | (stat.S_IRGRP if to_list else 0)
     for directory in directories:
         fd = os.open(directory, _DIRECTORY)
         try:
             os.fchown(fd, -1, gid)
-            os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | stat.S_IXGRP)
+            os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | more)
         finally:
             os.close(fd)

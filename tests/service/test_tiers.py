@@ -1,0 +1,147 @@
+"""Which tier a session gets: the best that a machine of any kind can give, or a refusal before anything is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from mas.model.errors import NotIsolated
+from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
+from mas.service.tiers import Machine, Tiers, circumstances, warning
+from mas.store.layout import Layout
+from mas.store.probed import Probed
+from tests.site import short_directory
+
+ALL = ("namespaces", "bwrap", "landlock")
+
+
+@pytest.fixture
+def layout() -> Iterator[Layout]:
+    with short_directory() as directory:
+        os.makedirs(os.path.join(directory, "sessions", ".mas"))
+        yield Layout(directory)
+
+
+class Kernel:
+    """A machine that can do some things and not others, and counts how often it was tried."""
+
+    def __init__(self, *can: str, abi: int = 7) -> None:
+        self.can = can
+        self.abi = abi
+        self.tried: list[str] = []
+
+    def probe(self, how: str) -> str:
+        self.tried.append(how)
+        return "" if how in self.can else f"no {how} here"
+
+    def not_enforced(self, tier: str, abi: int, how: str) -> tuple[str, ...]:
+        self.tried.append(f"lacks {tier}")
+        return () if tier == "A" else (f"less in {tier}", f"abi {abi}")
+
+    def tiers(self, layout: Layout, forced: Tier | None = None, key: str = "this boot") -> Tiers:
+        return Tiers(Machine(self.probe, lambda: self.abi, self.not_enforced), Probed(layout, key), forced)
+
+
+@pytest.mark.parametrize(
+    ("can", "tier", "how"),
+    [
+        (ALL, Tier.A, "namespaces"),
+        (("bwrap", "landlock"), Tier.A, "bwrap"),
+        (("landlock",), Tier.B, "landlock"),
+        ((), Tier.D, ""),
+    ],
+)
+def test_a_session_gets_the_best_there_is(layout: Layout, can: tuple[str, ...], tier: Tier, how: str) -> None:
+    found = Kernel(*can).tiers(layout).choose(Policy(read=("/x",)))
+    lacks = () if tier is Tier.A else (f"less in {tier}", "abi 7")
+    assert found == Isolation(tier, how, lacks, None, Policy(read=("/x",)))
+
+
+def test_off_is_a_choice_for_which_nothing_is_tried_and_nothing_said(layout: Layout) -> None:
+    kernel = Kernel(*ALL)
+    found = kernel.tiers(layout).choose(Policy(Mode.OFF))
+    assert (found.tier, found.how, kernel.tried, warning(found, "")) == (Tier.D, "", [], ())
+
+
+@pytest.mark.parametrize("can", [("landlock",), ()])
+def test_require_refuses_anything_less_and_says_why(layout: Layout, can: tuple[str, ...]) -> None:
+    with pytest.raises(NotIsolated, match="namespaces: no namespaces here; bwrap: no bwrap here"):
+        Kernel(*can).tiers(layout).choose(Policy(Mode.REQUIRE))
+    assert Kernel(*ALL).tiers(layout, key="another boot").choose(Policy(Mode.REQUIRE)).tier == Tier.A
+
+
+@pytest.mark.parametrize(
+    ("forced", "tier", "how"), [(Tier.A, Tier.A, "bwrap"), (Tier.B, Tier.B, "landlock"), (Tier.D, Tier.D, "")]
+)
+def test_a_forced_tier_is_had_whatever_better_there_is(layout: Layout, forced: Tier, tier: Tier, how: str) -> None:
+    found = Kernel("bwrap", "landlock").tiers(layout, forced).choose(Policy())
+    assert (found.tier, found.how) == (tier, how)
+
+
+def test_a_forced_tier_that_cannot_be_had_is_refused(layout: Layout) -> None:
+    with pytest.raises(NotIsolated, match="in tier B, as MAS_ISOLATION says: landlock: no landlock here"):
+        Kernel("namespaces").tiers(layout, Tier.B).choose(Policy())
+    with pytest.raises(NotIsolated, match=r"required, and agents can only have tier D.*MAS_ISOLATION is D"):
+        Kernel(*ALL).tiers(layout, Tier.D).choose(Policy(Mode.REQUIRE))
+
+
+def test_ports_that_the_kernel_cannot_restrict_are_refused(layout: Layout) -> None:
+    with pytest.raises(NotIsolated, match="cannot restrict ports: it has Landlock 3"):
+        Kernel(*ALL, abi=3).tiers(layout).choose(Policy(ports=(443,)))
+    assert Kernel(*ALL, abi=4).tiers(layout, key="newer kernel").choose(Policy(ports=(443,))).tier == Tier.A
+
+
+@pytest.mark.parametrize("tier", [Tier.B, Tier.D])
+def test_a_lower_tier_is_one_line_that_names_what_is_not_enforced(layout: Layout, tier: Tier) -> None:
+    tiers = Kernel("landlock").tiers(layout, None if tier is Tier.B else Tier.D)
+    (line,) = warning(tiers.choose(Policy()), tiers.reason())
+    assert line.startswith(f"Isolation is tier {tier} only (")
+    assert line.endswith(f"Not enforced: less in {tier}; abi 7")
+    assert "\n" not in line
+
+
+def test_each_way_is_tried_once_until_the_circumstances_change(layout: Layout) -> None:
+    first, second, third = Kernel("landlock"), Kernel(*ALL), Kernel(*ALL)
+    assert first.tiers(layout).choose(Policy()).tier == Tier.B
+    assert second.tiers(layout).choose(Policy()).tier == Tier.B
+    assert (first.tried, second.tried) == (["namespaces", "bwrap", "landlock", "lacks B"], [])
+    assert third.tiers(layout, key="the next boot").choose(Policy()).tier == Tier.A
+    assert third.tried == ["namespaces", "lacks A"]
+
+
+def test_what_was_found_can_be_forgotten(layout: Layout) -> None:
+    assert Kernel().tiers(layout).choose(Policy()).tier == Tier.D
+    mended = Kernel(*ALL).tiers(layout)
+    mended.forget()
+    assert mended.choose(Policy()).tier == Tier.A
+    # Whoever asks next profits.
+    assert Kernel().tiers(layout).choose(Policy()).tier == Tier.A
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key": "this boot"}', b'{"key": "this boot", "found": 7}'])
+def test_a_damaged_note_of_what_was_found_only_means_trying_again(layout: Layout, damage: bytes) -> None:
+    with open(os.path.join(layout.private, "isolation.json"), "wb") as file:
+        file.write(damage)
+    kernel = Kernel(*ALL)
+    assert kernel.tiers(layout).choose(Policy()).tier == Tier.A
+    assert kernel.tried
+
+
+def test_who_only_wants_to_know_is_never_refused(layout: Layout) -> None:
+    tiers = Kernel("landlock").tiers(layout)
+    assert tiers.view(Policy()) == TierView("B", "landlock", ("less in B", "abi 7"))
+    refused = tiers.view(Policy(Mode.REQUIRE))
+    assert refused.tier is None
+    assert "required" in refused.problem
+
+
+def test_the_circumstances_name_who_asks_and_what_bubblewrap_there_is() -> None:
+    with short_directory() as directory:
+        before = circumstances({"PATH": directory})
+        program = os.path.join(directory, "bwrap")
+        with open(program, "w", encoding="ascii"):
+            os.chmod(program, 0o755)
+        assert circumstances({"PATH": directory}) == before + program
+    assert f" {os.getuid()} {os.uname().release} " in before
