@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from mas.runtime.sandbox.rules import Rules
 
 _ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1 --ro-bind / / --proc /proc --dev /dev"
-# The one capability is what it takes to give up the others for good; `inside` gives it up as well.
-_CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP"
+# What `inside` needs to seal the devices and to give up all capabilities for good, these too.
+_CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP --cap-add CAP_SYS_ADMIN"
+_OTHER_ACCOUNT = "--cap-add CAP_SETUID --cap-add CAP_SETGID"
+_BINDS = {"read": "--ro-bind", "write": "--bind", "bind": "--bind"}
 _INSIDE = os.path.join(os.path.dirname(__file__), "inside.py")
 
 
@@ -27,25 +29,37 @@ def find() -> str:
     raise OSError(2, "bubblewrap (bwrap) is not installed")
 
 
-def command(rules: Rules, directory: str, descriptors: tuple[int, ...]) -> list[str]:
+def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
     """How to run our own `inside` in the view of the rules."""
     words = [find(), *_ALWAYS.split(" "), *_CAPABILITIES.split(" "), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    words += _OTHER_ACCOUNT.split(" ") if rules.account else []
     sealed = ["/dev", "/proc"]
+    covers = []
     for kind, path, source in steps(rules):
         if kind == "hide" and os.path.isdir(path):
             words += ["--perms", "0555", "--tmpfs", path]
             sealed.append(path)
+            covers.append(path)
         elif kind == "hide":
             # What is bound so is no device, so it cannot be opened.
             words += ["--ro-bind", "/dev/null", path]
-        elif kind == "read":
-            words += ["--ro-bind", source, path]
         else:
-            words += ["--dev-bind" if is_below(path, "/dev") else "--bind", source, path]
+            words += _way_to(path, covers)
+            words += [_BINDS[kind] if not is_below(path, "/dev") else "--dev-bind", source, path]
+            covers += [path] if kind == "bind" else []
     for path in sealed:
         words += ["--remount-ro", path]
-    words += ["--chdir", directory, "--", sys.executable, "-ISE", _INSIDE]
+    words += ["--chdir", "/", "--", sys.executable, "-ISE", _INSIDE]
     return [*words, *map(str, descriptors)]
+
+
+def _way_to(path: str, covers: list[str]) -> list[str]:
+    """The directories between what was covered and what is put back there: bubblewrap alone would let only root pass."""
+    words, above = [], os.path.dirname(path)
+    while any(is_below(above, cover) for cover in covers):
+        words = ["--perms", "0755", "--dir", above, *words]
+        above = os.path.dirname(above)
+    return words
 
 
 def packed(*parts: list[str]) -> bytes:

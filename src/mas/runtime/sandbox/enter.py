@@ -14,7 +14,7 @@ import termios
 from mas.runtime.sandbox import landlock, privileges, seccomp
 from mas.runtime.sandbox.bwrap import command, packed, unpacked
 from mas.runtime.sandbox.init import keep
-from mas.runtime.sandbox.namespaces import NoProc, build_view, clone, keep_ids
+from mas.runtime.sandbox.namespaces import NoProc, build_view, clone, keep_ids, seal_devices
 from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.system import close_on_exec, die_with_parent
 from mas.runtime.sandbox.view import of_root
@@ -201,11 +201,9 @@ class _Inner:
         pairs = [
             [f"{key}={value}" for key, value in part.items()] for part in (self.program.environ, to_options(self.rules))
         ]
-        os.write(data, packed(self.program.argv, *pairs))
+        os.write(data, packed([os.getcwd()], self.program.argv, *pairs))
         descriptors = (self.slave, self.report, self.gate, self.ended, data)
-        argv = command(self.rules, os.getcwd(), descriptors)
-        if self.rules.account:
-            privileges.become(self.rules.account)
+        argv = command(self.rules, descriptors)
         die_with_parent()
         # Of a terminal there it would make a console inside.
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -247,14 +245,16 @@ def go_on_inside(descriptors: list[int]) -> None:
         os.set_inheritable(fd, False)
     os.lseek(data, 0, os.SEEK_SET)
     with open(data, "rb") as file:
-        argv, environ, options = unpacked(file.read())
+        (directory,), argv, environ, options = unpacked(file.read())
     rules = from_options(_pairs(options))
     assert rules is not None
     inner = _Inner(rules, Program(argv, _pairs(environ), _nothing), slave, (report, gate, ended, -1))
     try:
-        ruleset = landlock.ruleset(rules)
-        privileges.drop(None, wholly=True)
-        inner.become_init(ruleset)
+        seal_devices()
+        # The account's own directories are closed to a root that has no other capability.
+        privileges.drop(rules.account, wholly=True)
+        os.chdir(directory)
+        inner.become_init(landlock.ruleset(rules))
     except (OSError, MemoryError, ValueError) as error:
         inner.tell(error)
     finally:

@@ -95,9 +95,8 @@ def _make_devices(devices: dict[str, int]) -> None:
     _mount("tmpfs", "/dev", "tmpfs", _NOSUID | _NOEXEC, "mode=755,size=1m")
     for name, device in devices.items():
         os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        # A device can be written to on a read-only mount; its mode cannot be changed there.
-        _set(device, _READ_ONLY | _NOSUID | _NOEXEC)
         _show(device, f"/dev/{name}")
+    seal_devices()
     for name, target in _LINKS.items():
         os.symlink(target, f"/dev/{name}")
     os.symlink("pts/ptmx", "/dev/ptmx")
@@ -105,6 +104,14 @@ def _make_devices(devices: dict[str, int]) -> None:
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir("/dev/shm")  # noqa: S108 - the one of this namespace
     _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID | _NODEV, "mode=1777")  # noqa: S108
+
+
+def seal_devices() -> None:
+    """Let nobody change a device's mode: it can be written to on a read-only mount all the same."""
+    for name in DEVICES:
+        device = open_place(f"/dev/{name}")
+        _set(device, _READ_ONLY | _NOSUID | _NOEXEC, recursive=False)
+        os.close(device)
 
 
 def _make_place(path: str, like: int) -> None:

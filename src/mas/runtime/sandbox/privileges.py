@@ -21,13 +21,13 @@ def drop(account: tuple[int, int] | None, wholly: bool) -> None:
     if _drop_bounding_set(wholly):
         prctl(_PR_SET_SECUREBITS, _NO_ROOT)
     if account:
-        become(account)
+        _become(account)
     prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
     libc("capset", _CAPABILITIES_V3.to_bytes(4, "little") + bytes(4), bytes(24))
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def become(account: tuple[int, int]) -> None:
+def _become(account: tuple[int, int]) -> None:
     """Be another user for good, in no other group than its own."""
     uid, gid = account
     os.setgroups([])

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from mas.runtime.sandbox.rules import Rules
 
-# Made anew before any other step, so nothing of the machine's is seen below them unless it is put back.
-FRESH = ("/dev", "/proc")
+# Made anew before any other step: of the machine's own nothing is seen below the one, and below the other all names.
+_FRESH = {"/dev": "hide", "/proc": "proc"}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 # What its owner may read or change without any capability, and an agent of root owns it.
 _OF_ROOT = (
@@ -50,7 +50,7 @@ def steps(rules: Rules) -> list[tuple[str, str, str]]:
     found = []
     for path in sorted(named, key=lambda path: (path.count("/"), path)):
         kind, above = named[path], _above(path, named)
-        if kind != (above or "read") or kind == "bind":
+        if kind == "bind" or (kind != above and (kind, above) != ("hide", "bind")):
             found.append((kind, path, sources.get(path, path)))
     return found
 
@@ -85,12 +85,10 @@ def has_below(path: str, others: Iterable[str]) -> bool:
     return any(is_below(other, path) for other in others)
 
 
-def _above(path: str, named: dict[str, str]) -> str | None:
+def _above(path: str, named: dict[str, str]) -> str:
     """What the nearest named path above this one is."""
     while path != "/":
         path = path.rpartition("/")[0] or "/"
-        if path in FRESH:
-            return "fresh"
-        if path in named:
-            return named[path]
-    return None
+        if path in _FRESH or path in named:
+            return _FRESH.get(path) or named[path]
+    return "read"

@@ -1,0 +1,182 @@
+"""What this machine can enforce, found out by trying it: a throw-away process in throw-away directories.
+
+The trying is a program of its own, `python -ISE probe.py HOW`: whoever asks may have threads, and those do not go well
+with new namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# How long a machine may take to try; a sandbox that is not entered by then is none.
+_PATIENCE = 30.0
+# What an attempt that is not refused adds to the exit status.
+_WROTE, _SAW, _REACHED, _UNUSABLE = 1, 2, 4, 8
+_HOLES = {
+    _WROTE: "a file outside could be written",
+    _SAW: "a hidden file could be read",
+    _REACHED: "a process outside could be reached",
+    _UNUSABLE: "its own directory could not be written",
+}
+_ATTEMPT = f"""
+import os, sys
+own, outside, hidden, pid, space = sys.argv[1:]
+def works(action):
+    try:
+        action()
+    except OSError:
+        return False
+    return True
+def write(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+def same_processes():
+    os.kill(int(pid), 0)
+    if os.readlink("/proc/self/ns/pid") != space:
+        raise OSError
+found = 0 if works(lambda: write(own + "/made")) else {_UNUSABLE}
+found |= {_WROTE} if works(lambda: write(outside + "/made")) else 0
+found |= {_SAW} if works(lambda: os.listdir(hidden)) and os.listdir(hidden) else 0
+found |= {_SAW} if works(lambda: open(hidden + "/secret")) else 0
+found |= {_REACHED} if works(same_processes) else 0
+sys.exit(found)
+"""
+_SINCE = {
+    2: "files cannot be moved between directories, even its own",
+    3: "files outside can be cut short (truncate)",
+    4: "TCP ports cannot be restricted",
+    5: "devices it can open can be controlled (ioctl)",
+}
+_IN_EVERY_TIER = (2, 4)
+_SCOPES_SINCE = 6
+
+
+def probe(how: str) -> str:
+    """Empty if `namespaces`, `bwrap` or `landlock` shuts a process in on this machine; else why not, in words."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-ISE", __file__, how],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it could not be tried: {error}"
+    if done.returncode == 0:
+        return ""
+    said = (done.stdout.strip() or done.stderr.strip() or f"exit status {done.returncode}").splitlines()
+    return said[-1]
+
+
+def landlock_abi() -> int:
+    """Which version of Landlock the kernel has; 0 is none."""
+    from mas.runtime.sandbox.landlock import abi
+
+    return abi()
+
+
+def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
+    """What this tier on this kernel leaves open, a line each; nothing is said of a tier that keeps its promises."""
+    if tier == "D":
+        return ("file modes only: every agent can reach whatever its user can",)
+    lines = []
+    if tier == "B":
+        lines += [
+            "mode, times and attributes of files outside can be looked at and changed where the user owns them",
+            "other terminals of the same user can be opened",
+            "names and arguments of other processes can be seen",
+            "own unix sockets and shared memory (/dev/shm) are off, and /tmp is not there",
+        ]
+    lines += [words for since, words in _SINCE.items() if abi < since and (tier == "B" or since in _IN_EVERY_TIER)]
+    if abi < _SCOPES_SINCE:
+        lines.append("abstract unix sockets outside can be reached")
+        if tier == "B":
+            lines.append("processes of the same user can be sent signals")
+    if tier == "A" and how == "namespaces" and _shows_processes():
+        lines.append("names and arguments of other processes can be seen: a new /proc is refused here")
+    return tuple(lines)
+
+
+def _shows_processes() -> bool:
+    """Whether a process in namespaces still sees all others."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-ISE", __file__, "proc"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return True
+    return done.returncode != 0
+
+
+def _try(how: str) -> str:
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="mas-probe-") as made:
+        directory = os.path.realpath(made)
+        own, outside, hidden = (os.path.join(directory, name) for name in ("own", "outside", "hidden"))
+        for path in (own, outside, hidden):
+            os.mkdir(path)
+        with open(os.path.join(hidden, "secret"), "w", encoding="ascii"):
+            pass
+        os.chdir(own)
+        status = _run(how, (own, outside, hidden))
+        os.chdir("/")
+    if os.WIFSIGNALED(status):
+        return f"the trying process was killed by signal {os.WTERMSIG(status)}"
+    found = os.WEXITSTATUS(status)
+    return (
+        "; ".join(words for bit, words in _HOLES.items() if found & bit) if found < 2 * _UNUSABLE else f"exit {found}"
+    )
+
+
+def _run(how: str, places: tuple[str, str, str]) -> int:
+    """The wait status of the attempt."""
+    from mas.runtime.sandbox.enter import Program, start
+    from mas.runtime.sandbox.rules import Rules
+
+    own, _, hidden = places
+    rules = Rules("B" if how == "landlock" else "A", how, write=(own,), read=("/",), hide=(hidden,))
+    argv = [sys.executable, "-ISE", "-c", _ATTEMPT, *places, str(os.getpid()), os.readlink("/proc/self/ns/pid")]
+    master, slave = os.openpty()
+    started = start(rules, Program(argv, dict(os.environ), lambda: None), master, slave)
+    if started.ended < 0:
+        return os.waitpid(started.agent, 0)[1]
+    status = int.from_bytes(os.read(started.ended, 4), "little")
+    os.close(started.ended)
+    os.waitpid(started.keepers[0], 0)
+    return status
+
+
+def _has_own_processes() -> bool:
+    from mas.runtime.sandbox.enter import Program, start
+    from mas.runtime.sandbox.rules import Rules
+
+    master, slave = os.openpty()
+    started = start(Rules("A", "namespaces"), Program([sys.executable, "--version"], {}, lambda: None), master, slave)
+    return bool(started.keepers)
+
+
+def _main(how: str) -> int:
+    from mas.runtime.sandbox.enter import NotIsolated
+
+    try:
+        if how == "proc":
+            return 0 if _has_own_processes() else 1
+        why = _try(how)
+    except (NotIsolated, OSError) as error:
+        why = str(error) or type(error).__name__
+    os.write(1, f"{why}\n".encode("utf-8", "replace"))
+    return 1 if why else 0
+
+
+if __name__ == "__main__":
+    # -I keeps out everything of the caller; the package itself is four directories up.
+    sys.path.insert(0, __file__.rsplit("/", 4)[0])
+    sys.exit(_main(sys.argv[1]))

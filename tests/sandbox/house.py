@@ -1,0 +1,91 @@
+"""An agent behind walls in a real pane, in a directory with something for each kind of rule."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+import pytest
+
+from mas.runtime.sandbox.probe import probe
+from mas.runtime.sandbox.rules import Rules, to_options
+from tests.pane.pane import Pane, pane
+from tests.site import AGENTS, REPOSITORY, Site
+
+PROBER = os.path.join(AGENTS, "sandbox_prober.py")
+HOWS = ("namespaces", "bwrap", "landlock")
+VIEWS = ("namespaces", "bwrap")
+REFUSED = {"EACCES", "EPERM", "EROFS", "EXDEV", "ENOENT", "ESRCH"}
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/opt")
+_why_not = cache(probe)
+
+
+def must_have(how: str) -> None:
+    """Skip the test, and say why, where this machine does not allow it."""
+    why = _why_not(how)
+    if why:
+        pytest.skip(f"this machine cannot do {how}: {why}")
+
+
+class House:
+    """The directory of a test, and what an agent may do in it."""
+
+    def __init__(self, site: Site, how: str) -> None:
+        must_have(how)
+        self.site = site
+        self.how = how
+        self.tier = "B" if how == "landlock" else "A"
+        for name in ("plain", "hidden/inner/shown/secret", "hidden/names", "session/unit/00", "tmp", "tmp2"):
+            os.makedirs(self.path(name))
+        for name in (
+            "plain/file",
+            "plain/key",
+            "hidden/file",
+            "hidden/inner/shown/file",
+            "hidden/inner/shown/secret/file",
+        ):
+            self.put(name)
+        os.mkdir(self.path("hidden/inner/shown/own"))
+
+    def path(self, *names: str) -> str:
+        return os.path.join(self.site.directory, *names)
+
+    def put(self, name: str) -> None:
+        with open(self.path(name), "w", encoding="ascii") as file:
+            file.write("as it was")
+
+    def get(self, name: str) -> str:
+        with open(self.path(name), encoding="ascii") as file:
+            return file.read()
+
+    def rules(self, **more: Any) -> Rules:
+        """A writable unit, a private /tmp, things hidden at several depths, and the tool chain of the test itself."""
+        system = [*_SYSTEM] if self.tier == "B" else []
+        chain = [self.site.directory, sys.prefix, sys.base_prefix, REPOSITORY, self.path("hidden/inner/shown"), *system]
+        places = tuple(dict.fromkeys(os.path.realpath(path) for path in chain if os.path.exists(path)))
+        given = {
+            "write": (self.path("session/unit"), self.path("hidden/inner/shown/own")),
+            "read": places,
+            "hide": (self.path("hidden"), self.path("plain/key"), self.path("hidden/inner/shown/secret")),
+            "binds": ((self.path("tmp"), "/tmp"), (self.path("tmp2"), "/var/tmp")) if self.tier == "A" else (),
+        }
+        return Rules(self.tier, self.how, **{**given, **more})
+
+    def pane(self, *argv: str, options: dict[str, str] | None = None, **how: Any) -> AbstractContextManager[Pane]:
+        """A pane that runs `argv` behind the walls; `rules` may be others."""
+        rules = how.pop("rules", None) or self.rules()
+        return pane(self.site, *argv, options={**to_options(rules), **(options or {})}, **how)
+
+    def attempts(self, tries: Sequence[str], report: str = "", **how: Any) -> dict[str, Any]:
+        """How each of the attempts went, from inside."""
+        report = report or self.path("session/unit/00/report.json")
+        with self.pane(sys.executable, PROBER, report, *tries, **how) as one:
+            assert one.wait() == 0, one.output
+        with open(report, encoding="utf-8") as file:
+            found: dict[str, Any] = json.load(file)
+        return found
