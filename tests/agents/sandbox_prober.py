@@ -117,7 +117,7 @@ VERBS = {
     "dgram": lambda path: connect(socket.AF_UNIX, socket.SOCK_DGRAM, path),
     "abstract": lambda name: connect(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{name}"),
     "listen": listen,
-    "socketpair": lambda _: [one.close() for one in socket.socketpair()] and None,
+    "socketpair": lambda _: len(socket.socketpair()),
     "tcp": lambda port: connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", int(port))),
     "bind": lambda port: bind(int(port)),
     "family": lambda number: socket.socket(int(number), socket.SOCK_STREAM).close(),

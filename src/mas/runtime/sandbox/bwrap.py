@@ -54,8 +54,9 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
 
 
 def _way_to(path: str, covers: list[str]) -> list[str]:
-    """The directories between what was covered and what is put back there: bubblewrap alone would let only root pass."""
-    words, above = [], os.path.dirname(path)
+    """The directories between what was covered and what is put back: by itself bubblewrap lets only root through."""
+    words: list[str] = []
+    above = os.path.dirname(path)
     while any(is_below(above, cover) for cover in covers):
         words = ["--perms", "0755", "--dir", above, *words]
         above = os.path.dirname(above)
