@@ -96,7 +96,7 @@ exit codes:
   0  it worked                 4  the session is in another state, busy or archived
   1  it failed                 5  a file is damaged (mas repair)
   2  bad arguments             6  the disk is full or refused
-  3  no such workspace,        7  tmux, a server or an agent's program is missing
+  3  no such workspace,        7  tmux, a server, a program or isolation cannot be had
      session or agent          8  the token is missing, wrong or not for this
 130  interrupted               9  the time to wait was over"""
 

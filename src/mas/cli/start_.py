@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--isolation",
         choices=list(Mode),
         metavar="MODE",
-        help="keep agents to their session: auto as far as this machine can, require or refuse, off (default: auto)",
+        help="keep agents to their own session: auto (as well as this machine can), require (or do not start), off",
     )
     add_no_server(parser)
     parser.add_argument("--attach", action="store_true", help="see it in tmux at once")

@@ -77,7 +77,7 @@ class Homes:
 
     def roots(self) -> dict[str, str]:
         """Variables that name tool chains which lie in a home."""
-        found = {}
+        found: dict[str, str] = {}
         for name, place in _ROOTS.items():
             for path in (self._environ.get(name, ""), *(f"{home}/{place}" for home in self.all)):
                 if os.path.isabs(path) and self._of(real := os.path.realpath(path)) and os.path.isdir(real):
