@@ -144,7 +144,7 @@ def test_a_link_put_in_place_of_a_path_is_refused(house: House) -> None:
 
 def test_a_program_that_cannot_be_run_is_told_as_such(house: House) -> None:
     for program, why in (("no-such-program", "No such file or directory"), ("/", "Permission denied")):
-        with house.pane(program) as one:
+        with house.pane(program, agent_env={"PATH": "/usr/bin:/bin"}) as one:
             assert one.wait() == 127
             assert last_line(one) == f"[agent 00 did not start: cannot run {program}: {why}]"
         os.unlink(house.path("session/logs/agent-00.events.jsonl"))

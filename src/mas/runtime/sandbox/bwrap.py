@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from mas.runtime.sandbox.rules import Rules
 
 _ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1 --ro-bind / / --proc /proc --dev /dev"
-# What `inside` needs to seal the devices and to give up all capabilities for good, these too.
-_CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP --cap-add CAP_SYS_ADMIN"
+# What `inside` needs to give up all capabilities for good, these too; as root to seal the devices, and to be another.
+_CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP"
+_OF_ROOT = "--cap-add CAP_SYS_ADMIN"
 _OTHER_ACCOUNT = "--cap-add CAP_SETUID --cap-add CAP_SETGID"
 _BINDS = {"read": "--ro-bind", "write": "--bind", "bind": "--bind"}
 _INSIDE = os.path.join(os.path.dirname(__file__), "inside.py")
@@ -32,6 +33,7 @@ def find() -> str:
 def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
     """How to run our own `inside` in the view of the rules."""
     words = [find(), *_ALWAYS.split(" "), *_CAPABILITIES.split(" "), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    words += _OF_ROOT.split(" ") if not os.geteuid() else []
     words += _OTHER_ACCOUNT.split(" ") if rules.account else []
     sealed = ["/dev", "/proc"]
     covers = []

@@ -250,7 +250,9 @@ def go_on_inside(descriptors: list[int]) -> None:
     assert rules is not None
     inner = _Inner(rules, Program(argv, _pairs(environ), _nothing), slave, (report, gate, ended, -1))
     try:
-        seal_devices()
+        if not os.geteuid():
+            # Nobody else owns them.
+            seal_devices()
         # The account's own directories are closed to a root that has no other capability.
         privileges.drop(rules.account, wholly=True)
         os.chdir(directory)
