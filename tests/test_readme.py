@@ -27,6 +27,8 @@ def plain(text: str, home: str) -> str:
     text = re.sub(r"(?<=mas-)[0-9a-f]{8}|\b[0-9a-f]{8}\b", "ID8", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
     text = re.sub(r"\bm-[0-9a-f]{16}\b", "MESSAGE", text)
+    # How far agents are isolated is the machine's, and that of tests.
+    text = re.sub(r"(?<=  13      )[ABD](?=  )", "TIER", text)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
