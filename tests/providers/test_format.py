@@ -25,6 +25,8 @@ env       = { A = "{state_dir}" }
 env_pass  = ["KEY"]
 files     = { "{state_dir}/f" = "template" }
 seed      = { "{state_dir}/s" = "template" }
+credentials = ["~/.mine/key"]
+credentials_if = { CLOUD = ["~/.cloud", "~/.config/cloud.json"] }
 [status]
 sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
 start_timeout = 30
@@ -69,6 +71,8 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.launch.resume_if == "{state_dir}/*.jsonl"
     assert mine.launch.env == (("A", "{state_dir}"),)
     assert mine.launch.env_pass == ("KEY",)
+    assert mine.launch.credentials == ("~/.mine/key",)
+    assert mine.launch.credentials_if == (("CLOUD", ("~/.cloud", "~/.config/cloud.json")),)
     assert mine.launch.files == (("{state_dir}/f", "template"),)
     assert mine.launch.seed == (("{state_dir}/s", "template"),)
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
@@ -128,6 +132,16 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
         (f"{LEAST}env = {{ 'A=B' = 'x' }}", "launch.env.'A=B' is not a variable name"),
         (f"{LEAST}env = {{ A = 7 }}", "launch.env.A must be text"),
         (f'{LEAST}env = {{ A = "\\u0000" }}', "launch.env.A must not hold a NUL character"),
+        (f"{LEAST}credentials = '~/.x'", "launch.credentials must be a list of text"),
+        (f"{LEAST}credentials = ['/etc/x']", "launch.credentials: '/etc/x' must be a file or directory in the home"),
+        (f"{LEAST}credentials = ['~']", "launch.credentials: '~' must be a file or directory in the home"),
+        (
+            f"{LEAST}credentials = ['~/a/../b']",
+            "launch.credentials: '~/a/../b' must be a file or directory in the home",
+        ),
+        (f"{LEAST}credentials_if = ['~/x']", "launch.credentials_if must be a table"),
+        (f"{LEAST}credentials_if = {{ 'A B' = ['~/x'] }}", "launch.credentials_if.'A B' is not a variable name"),
+        (f"{LEAST}credentials_if = {{ A = ['x'] }}", "launch.credentials_if.A: 'x' must be a file or directory in"),
         (f"{LEAST}env_pass = ['A B']", "launch.env_pass: 'A B' is not a variable name"),
         (f"{LEAST}env_pass = ['TMUX']", "launch.env_pass: TMUX is never passed to an agent"),
         (f"{LEAST}env_pass = ['TMUX_TMPDIR']", "launch.env_pass: TMUX_TMPDIR is never passed to an agent"),

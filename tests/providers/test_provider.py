@@ -120,6 +120,14 @@ def test_only_what_a_provider_names_is_taken_from_the_environment(place: str) ->
     assert dict(Providers(place, environ).program(by("mine")).env) == {"MINE": "1", "KEY": "value"}
 
 
+def test_credentials_are_those_named_and_those_of_variables_that_are_set(place: str) -> None:
+    more = 'credentials = ["~/.mine"]\ncredentials_if = { CLOUD = ["~/.cloud"], OTHER = ["~/.other"] }\nenv ='
+    written(place, GOOD.replace("env =", more))
+    environ = {"PATH": os.environ["PATH"], "CLOUD": "1", "OTHER": ""}
+    assert Providers(place, environ).program(by("mine")).credentials == ("~/.mine", "~/.cloud")
+    assert Providers(place, {"PATH": os.environ["PATH"]}).program(by("mine")).credentials == ("~/.mine",)
+
+
 def test_files_are_filled_and_escaped_for_their_kind(place: str, providers: Providers) -> None:
     os.mkdir(os.path.join(place, "templates"))
     for name in ("t.json", "t.txt"):
