@@ -23,7 +23,7 @@ mas start
 mas start --team solo --provider shell --attach
 mas start --command 'python3 -i' --name calculators
 mas start --config run.json --json
-mas start --isolation require
+mas start --isolation off
 """
 
 
