@@ -33,7 +33,9 @@ def measure(effort: Effort) -> Group:
             works += [witnesses.libtmux, witnesses.tmuxp]
         start, floor, copy, command, *others = in_turns(effort.repeats(15), *works)
     rows = [
-        Row("start 13 agents, isolation off", start, "one tmux invocation", floor, "3 × floor + copy", 3 * floor + copy),
+        Row(
+            "start 13 agents, isolation off", start, "one tmux invocation", floor, "3 × floor + copy", 3 * floor + copy
+        ),
         Row("the copy alone (cp -a of the templates)", copy),
         Row("`mas start` as a command of its own", command, "one tmux invocation", floor),
         Row("stop 13 agents", median(team.stops), "one tmux invocation", floor),
