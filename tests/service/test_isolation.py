@@ -352,9 +352,9 @@ def test_words_of_the_run_its_team_and_the_workspace_are_merged(site: Site) -> N
     assert limits_of(site.world(), Run()) == SessionLimits()
 
 
-def choosing(site: Site, *can: str, **settings: object) -> World:
+def choosing(site: Site, *can: str) -> World:
     """The site's world on a machine that can do only that."""
-    world = site.world(**{"isolation": Policy(), **settings})
+    world = site.world(isolation=Policy())
     world.workspace.prepare()
     machine = Machine(lambda how: "" if how in can else "no", lambda: 7, lambda tier, abi, how: (f"less in {tier}",))
     return world._replace(tiers=lambda: Tiers(machine, Probed(world.layout, "a test")))
