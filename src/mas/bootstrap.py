@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mas.runtime.control import Connections
     from mas.service.access import Access
     from mas.service.courier import Courier
+    from mas.service.meter import SessionMeter
     from mas.service.serving import Serving
     from mas.service.tiers import Tiers
     from mas.store.keys import Keys
@@ -72,6 +73,7 @@ class Served(NamedTuple):
     presence: Presence
     events: str
     log: Callable[[str | None, str], None]
+    watch_disk: Callable[[], None]
 
 
 @contextmanager
@@ -80,6 +82,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
     from mas.service.courier import Courier
+    from mas.service.disk import watch
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -99,6 +102,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
             presence=_presence(settings),
             events=world.layout.events,
             log=world.logs.api,
+            watch_disk=lambda: watch(world),
         )
     finally:
         courier.close()
@@ -145,6 +149,7 @@ def build_world(settings: Settings, connections: Connections | None = None) -> W
         messages=lambda: _messages(layout, logs, events),
         access=_once(lambda: _access(layout)),
         tiers=_once(lambda: _tiers(layout, settings)),
+        meter=_once(lambda: _meter(layout)),
         now=utc_now,
         new_id=random_id,
     )
@@ -185,6 +190,12 @@ def _access(layout: Layout) -> Access:
     from mas.store.secrets import Secrets
 
     return Access(Secrets(layout), time.time)
+
+
+def _meter(layout: Layout) -> SessionMeter:
+    from mas.service.meter import SessionMeter
+
+    return SessionMeter(layout)
 
 
 def _keys(layout: Layout) -> Keys:

@@ -42,7 +42,7 @@ def _text(session: SessionDetail, out: Render) -> None:
     facts = {
         "session": session.session_id,
         "name": session.name,
-        "status": session.status,
+        "status": f"{session.status}: error: {session.reason}" if session.reason else session.status,
         "created": when(session.created_at) + " UTC",
         "started": when(session.started_at) + " UTC",
         "directory": session.working_dir,

@@ -60,6 +60,7 @@ class Parts(NamedTuple):
     limits: Limits
     told: Callable[[dict[str, Any]], None]
     doors: Doors = MappingProxyType({})
+    watch_disk: Callable[[], None] = lambda: None
 
     @property
     def cookie(self) -> str:
@@ -70,7 +71,7 @@ class Parts(NamedTuple):
 def create_app(parts: Parts) -> FastAPI:
     """All routes; whoever serves it puts the guard in front."""
     metrics = Metrics(parts.mas)
-    rounds = Rounds(parts.courier)
+    rounds = Rounds(parts.courier, parts.watch_disk)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: sessions, agents, messages, requests, the event loop, the disk."""
+"""Metrics for Prometheus: sessions, agents and what they take, messages, requests, the event loop."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_late
 from prometheus_client.core import GaugeMetricFamily, Metric
 from starlette.types import Scope
 
+from mas.model.reports import SessionStats
 from mas.model.state import State
 from mas.service.mas import Mas
 
@@ -20,6 +21,13 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _LAG_EVERY = 1.0
 # Counting files and processes costs more than a scrape should.
 _KEEP = 10.0
+_OF_SESSIONS = (
+    ("mas_session_cpu_cores", "Processor cores in use by a session", "cpu"),
+    ("mas_session_cpu_seconds", "Processor time of the living processes of a session", "cpu_seconds"),
+    ("mas_session_memory_bytes", "Memory taken by a session", "memory"),
+    ("mas_session_processes", "Processes of a session", "processes"),
+    ("mas_session_disk_bytes", "Disk taken by a session", "disk"),
+)
 
 
 class Metrics:
@@ -107,10 +115,17 @@ class _Workspace:
             _family("mas_agents", "Agents of active sessions by state", "state", states),
             _family("mas_messages", "Messages by state of delivery", "state", self._mas.message_counts()),
             GaugeMetricFamily("mas_disk_bytes", "Disk taken by all sessions", stats.disk),
-            GaugeMetricFamily(
-                "mas_processes", "Processes of all sessions", sum(session.processes for session in stats.sessions)
-            ),
+            GaugeMetricFamily("mas_processes", "Processes of all sessions", stats.processes),
+            GaugeMetricFamily("mas_cpu_cores", "Processor cores in use by all sessions", stats.cpu),
+            GaugeMetricFamily("mas_memory_bytes", "Memory taken by all sessions", stats.memory),
+            *(_by_session(stats.sessions, *metric) for metric in _OF_SESSIONS),
         ]
+
+
+def _by_session(sessions: tuple[SessionStats, ...], name: str, text: str, field: str) -> Metric:
+    """What each running session takes; those that do not run take nothing but disk."""
+    running = {one.session_id: getattr(one, field) for one in sessions if one.live_agents}
+    return _family(name, text, "session", running)
 
 
 def _family(name: str, text: str, label: str, values: dict[str, Any]) -> Metric:

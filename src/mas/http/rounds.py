@@ -1,8 +1,9 @@
-"""The courier's rounds: what waits from before the server, and what nobody has told it of."""
+"""The server's rounds: messages that wait from before or nobody has told of, and sessions that fill the disk."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from anyio import to_thread
 
@@ -14,10 +15,11 @@ _BETWEEN = 5.0
 
 
 class Rounds:
-    """Sends the courier round, now and then and after events were missed."""
+    """Sends the courier round, now and then and after events were missed, and looks at the disk."""
 
-    def __init__(self, courier: Courier) -> None:
+    def __init__(self, courier: Courier, watch_disk: Callable[[], None]) -> None:
         self._courier = courier
+        self._watch_disk = watch_disk
         self._whole = True
 
     def begin_anew(self) -> None:
@@ -33,4 +35,9 @@ class Rounds:
             except (MasError, OSError):
                 # The next round may do better.
                 self._whole = self._whole or around
+            try:
+                await to_thread.run_sync(self._watch_disk)
+            except (MasError, OSError):
+                # What is wrong shows wherever that session is looked at.
+                pass
             await asyncio.sleep(_BETWEEN)

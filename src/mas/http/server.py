@@ -105,7 +105,16 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     parts = Parts(
-        served.mas, served.courier, served.access, url, options.hosts, served.events, options.limits, log.request, doors
+        served.mas,
+        served.courier,
+        served.access,
+        url,
+        options.hosts,
+        served.events,
+        options.limits,
+        log.request,
+        doors,
+        served.watch_disk,
     )
     app = create_app(parts)
     config = uvicorn.Config(

@@ -104,7 +104,7 @@ def undelete(mas: Product, session_id: SessionPath) -> Response:
 
 @router.get("/sessions/{sessionId}/stats", summary="What it takes", **answers(SessionStats, 200, 404, 410))
 def stats(mas: Product, session_id: SessionPath) -> Response:
-    """Live agents, processes and disk of one session."""
+    """What a session and each of its agents take of processor, memory and disk; cpu is in cores since the last look."""
     with known(mas, session_id) as session:
         found = mas.stats(session).sessions
         if not found:

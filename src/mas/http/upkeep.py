@@ -47,5 +47,5 @@ def stats(
         str | None, Query(alias="sessionId", pattern=UUID4, description="Count only this one")
     ] = None,
 ) -> Response:
-    """Sessions, live agents, processes and disk."""
+    """Sessions, live agents, and what they take of processor, memory and disk; cpu is in cores since the last look."""
     return answer(mas.stats(None if session_id is None else SessionId(session_id)))

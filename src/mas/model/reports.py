@@ -132,8 +132,33 @@ class Diagnosis(NamedTuple):
     ok: bool
 
 
+class AgentStats(NamedTuple):
+    """How much of the machine an agent takes: it, its launcher and all they started.
+
+    `cpu` is in cores, since the last look; `cpu_seconds` since it was started. Memory counts what is shared once.
+    """
+
+    id: str
+    cpu: float
+    cpu_seconds: float
+    memory: int
+    processes: int
+
+
+class HostStats(NamedTuple):
+    """The machine itself: what all of it there is, and how much of that is free; cpu is in cores, in use by anybody."""
+
+    cores: int
+    cpu: float
+    memory: int
+    memory_free: int
+    disk: int
+    disk_free: int
+    processes: int
+
+
 class SessionStats(NamedTuple):
-    """How much of the machine a session takes."""
+    """How much of the machine a session takes. `disk_limit` is None where there is none."""
 
     session_id: str
     name: str | None
@@ -143,6 +168,11 @@ class SessionStats(NamedTuple):
     states: dict[str, int]
     processes: int
     disk: int
+    cpu: float = 0.0
+    cpu_seconds: float = 0.0
+    memory: int = 0
+    disk_limit: int | None = None
+    each: tuple[AgentStats, ...] = ()
 
 
 class Stats(NamedTuple):
@@ -156,6 +186,12 @@ class Stats(NamedTuple):
     live_agents: int
     disk: int
     sessions: tuple[SessionStats, ...]
+    cpu: float = 0.0
+    cpu_seconds: float = 0.0
+    memory: int = 0
+    processes: int = 0
+    host: HostStats | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class TeamAgent(NamedTuple):

@@ -56,13 +56,15 @@ class Session(NamedTuple):
     isolation: Isolation | None = None
     """How its agents are isolated since it was last started; None before that."""
     limits: SessionLimits = SessionLimits()
+    reason: str | None = None
+    """Why it was stopped, where nobody asked for it."""
 
     @property
     def tmux(self) -> str:
         return tmux_name(self.id)
 
-    def to(self, status: Status, now: str) -> "Session":
+    def to(self, status: Status, now: str, reason: str | None = None) -> "Session":
         """The same session in `status`, or `BadTransition` if that step is not allowed."""
         if status not in _NEXT[self.status]:
             raise BadTransition(self.id, self.status, status, f"mas repair; mas show {self.id}")
-        return self._replace(status=status, last_activity=now)
+        return self._replace(status=status, last_activity=now, reason=reason)

@@ -40,6 +40,11 @@ class AgentState(NamedTuple):
     at: str = ""
 
     @property
+    def gone(self) -> bool:
+        """Whether the agent has ended; it is in error if a limit ended it."""
+        return self.state is State.EXITED or (self.state is State.ERROR and self.source == "launcher")
+
+    @property
     def words(self) -> str:
         """Kind and text as people read them."""
         return ": ".join(word for word in (self.kind, self.text) if word)
@@ -61,7 +66,8 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
             begun, said, ended = _text(event, "at"), {}, None
         elif event["event"] == "exit":
             # One that its launcher is about to run again is not gone.
-            state = State.STARTING if event.get("again") else State.EXITED
+            by_limit = State.ERROR if event.get("limit") else State.EXITED
+            state = State.STARTING if event.get("again") else by_limit
             ended = AgentState(state, "", _how(event), "launcher", _text(event, "at"))
         elif event["event"] == "state" and (told := _told(event)):
             said[told.source] = told

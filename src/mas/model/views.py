@@ -76,6 +76,8 @@ class SessionDetail(NamedTuple):
     tier: str | None = None
     isolation: Isolation | None = None
     limits: SessionLimits = SessionLimits()
+    reason: str | None = None
+    """Why it was stopped, where nobody asked for it."""
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))

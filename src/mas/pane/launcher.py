@@ -21,6 +21,8 @@ from mas.store.launch import launch_path, read_launch, was_cut_short
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mas.pane.record import Record
     from mas.pane.relay import Relay
     from mas.pane.restarts import Restarts
@@ -115,10 +117,12 @@ class _Runner:
         status = self._relay.run()
         self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE)
+        code = os.waitstatus_to_exitcode(status)
+        self._limit = self._relay.held.ended(code) if self._relay.held else ""
         os.close(master)
         if process.ended >= 0:
             os.close(process.ended)
-        return os.waitstatus_to_exitcode(status)
+        return code
 
     def starts_again(self, code: int) -> bool:
         """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
@@ -157,8 +161,10 @@ class _Runner:
         from mas.pane.record import how_ended
 
         assert self._record is not None
-        how = f"{how_ended(code)}{words}"
-        reason: Fields = {"reason": how} if words else {}
+        how = f"{self._limit or how_ended(code)}{words}"
+        reason: Fields = {"reason": how} if words or self._limit else {}
+        if self._limit:
+            reason["limit"] = 1
         if again:
             reason["again"] = 1
         left, undying = self._left, self._undying
@@ -224,7 +230,7 @@ def _start_isolated(
     rules = from_options(options)
     assert rules is not None
     try:
-        started = start(rules, Program(argv, environ, lambda: _limit_files(options.get("nofile"))), *terminal)
+        started = start(rules, Program(argv, environ, _limiter(options)), *terminal)
     except NotIsolated as refused:
         raise Refused(str(refused)) from None
     return Process(started.agent, started.keepers, started.ended)
@@ -232,6 +238,7 @@ def _start_isolated(
 
 def _start(argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]) -> Process:
     _, slave = terminal
+    limit = _limiter(options)
     failed, report = os.pipe()
     child = os.fork()
     if child == 0:
@@ -241,7 +248,7 @@ def _start(argv: list[str], environ: dict[str, str], options: dict[str, str], te
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
             for fd in (0, 1, 2):
                 os.dup2(slave, fd)
-            _limit_files(options.get("nofile"))
+            limit()
             # What Python, or whoever started tmux (`nohup`, a script's `&`), ignores would stay ignored in the program.
             for number in _USUAL_SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
@@ -267,6 +274,21 @@ def _limit_files(soft: str | None) -> None:
 
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(int(soft), hard) if hard > 0 else int(soft), hard))
+
+
+def _limiter(options: dict[str, str]) -> Callable[[], None]:
+    """What the process that is to become the agent calls to take no more of the machine than it may."""
+    if "limits" not in options:
+        return lambda: _limit_files(options.get("nofile"))
+    from mas.runtime.limits.apply import enter, user_namespace
+
+    outside = user_namespace()
+
+    def limit() -> None:
+        _limit_files(options.get("nofile"))
+        enter(options, user_namespace() != outside)
+
+    return limit
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:

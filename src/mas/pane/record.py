@@ -119,7 +119,7 @@ class Record:
             code = details["status"]
             assert isinstance(code, int)
             how = how_ended(code)
-            state = "starting" if details.get("again") else "exited"
+            state = "starting" if details.get("again") else "error" if details.get("limit") else "exited"
             told: Fields = {"state": state, "stateText": details.get("reason", how), "stateSource": "launcher"}
             self._tell(at, told | {"kind": "", "exitStatus": code if code >= 0 else 128 - code})
 
@@ -130,6 +130,15 @@ class Record:
         if decides:
             words = ": ".join(word for word in (kind, text) if word)
             self._tell(at, {"state": state, "stateText": words, "stateSource": source, "kind": kind})
+
+    def warn(self, text: str) -> None:
+        """Note something that should not go unseen, here and for the whole workspace."""
+        from mas.store.eventlog import append_event
+
+        at = stamp()
+        self._append({"at": at, "event": "warning", "text": text})
+        whose: Fields = {"at": at, "event": "warning", "sessionId": self._session_id, "agent": self._agent}
+        append_event(self._workspace, json_object(whose | {"text": f"Agent {self._agent}: {text}"}))
 
     def tell_silence(self, state: str, kind: str, text: str) -> None:
         """Tell the workspace that the agent is again as it was before any source spoke: as said, or just launched."""

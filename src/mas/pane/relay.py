@@ -18,6 +18,7 @@ from mas.pane.typed import Typed
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mas.pane.held import Held
     from mas.pane.screen import Screen
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -45,6 +46,7 @@ class Relay:
         pipe: tuple[int, int] | None = None,
     ) -> None:
         self.child = process.pid
+        self.keepers = process.keepers
         self.keeper = process.keepers[0] if process.keepers else None
         self.ended = process.ended
         self.master = master
@@ -64,6 +66,7 @@ class Relay:
         patience = float(options.get("start_timeout") or 0)
         self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
         self.screen = self._screen(options, now)
+        self.held = self._held(options, now)
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = pipe or os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
@@ -78,6 +81,14 @@ class Relay:
         from mas.pane.screen import screen_of
 
         return screen_of(options, self._see, now)
+
+    def _held(self, options: dict[str, str], now: float) -> Held | None:
+        """The agent's limits, if it has any."""
+        if "limits" not in options:
+            return None
+        from mas.pane.held import Held
+
+        return Held(options, self.keepers, now, self.record.warn)
 
     def run(self) -> int:
         saved = raw_mode()
@@ -132,6 +143,8 @@ class Relay:
             due.append(self.foreground.due)
         if self.screen and self.screen.due is not None:
             due.append(self.screen.due)
+        if self.held and self.held.due is not None:
+            due.append(self.held.due)
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _do_what_is_due(self, now: float) -> None:
@@ -147,6 +160,8 @@ class Relay:
                 self.states.say("foreground", state, "", "", now)
         if self.screen and self.screen.due is not None and now >= self.screen.due:
             self._look_at_screen(self.screen, now)
+        if self.held and self.held.due is not None and now >= self.held.due:
+            self.held.look(now)
         if self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
             self.kill_at = None

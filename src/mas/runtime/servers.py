@@ -103,6 +103,15 @@ class Servers:
         if pid is not None and has_room(pid, panes) is False:
             raise TmuxFull(server.socket, panes)
 
+    def scope_for(self, server: Tmux, name: str) -> tuple[str, ...]:
+        """What to start a server with that would else end when its starter logs out; nothing if it runs already."""
+        if "XDG_SESSION_ID" not in self._settings.environ or server.listening():
+            return ()
+        from mas.runtime.limits.scope import Logout, Scopes, server_scope
+
+        stays = Scopes(self._settings.environ).at_logout()
+        return server_scope(name) if stays is Logout.STAYS_IN_SCOPE else ()
+
     @contextmanager
     def opening(self, server: Tmux, panes: int) -> Iterator[None]:
         """Opens teams on a shared server one after the other: the room that was seen is the room there is."""

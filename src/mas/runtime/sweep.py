@@ -1,10 +1,11 @@
-"""Every process of a session: found by its parents and by the mark in its environment, and ended."""
+"""Every process of a session: found by its parents, its mark, its control groups and its namespaces, and ended."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,18 +15,24 @@ if TYPE_CHECKING:
 MARK = "MAS_PANE"
 _LOOK_AGAIN = 0.005
 _LONG_ENOUGH_TO_DIE = 0.02
+# How long what was killed may take to be gone.
+_PATIENCE = 5.0
 
 
 def mark(session_id: str, agent: str) -> str:
     return f"{session_id}/{agent}"
 
 
-def processes_of(owner: str, roots: Iterable[int]) -> list[psutil.Process]:
-    """The living processes of a session or (by its `mark`) an agent: all below its launchers, all that are marked."""
+def processes_of(owner: str, roots: Iterable[int], held: Iterable[int] = ()) -> list[psutil.Process]:
+    """The living processes of a session or (by its `mark`) an agent.
+
+    They are all below its launchers, all that are marked, those `held` in its control groups and what these started,
+    and all in a pid namespace that began with one of them.
+    """
     import psutil
 
     found = {process.pid: process for process in psutil.process_iter() if _is_marked(process, owner)}
-    below = list(roots)
+    below = [*roots, *held]
     while below:
         pid = below.pop()
         try:
@@ -33,8 +40,36 @@ def processes_of(owner: str, roots: Iterable[int]) -> list[psutil.Process]:
             below += _children(pid)
         except (psutil.Error, OSError):
             continue
+    for pid in _in_namespaces_of(found):
+        with suppress(psutil.Error):
+            found.setdefault(pid, psutil.Process(pid))
     found.pop(os.getpid(), None)
     return [process for process in found.values() if _lives(process)]
+
+
+def _in_namespaces_of(pids: Iterable[int]) -> list[int]:
+    """Everything in the pid namespaces whose first process is one of these: nobody else can have come there."""
+    begun = {_pid_namespace(pid) for pid in pids if _is_first(pid)} - {None, _pid_namespace(os.getpid())}
+    if not begun:
+        return []
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _pid_namespace(int(name)) in begun]
+
+
+def _pid_namespace(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None
+
+
+def _is_first(pid: int) -> bool:
+    """Whether a process is the first of a pid namespace, in which it has the number 1."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            numbers = next((line.split()[1:] for line in file if line.startswith("NSpid:")), [])
+    except OSError:
+        return False
+    return len(numbers) > 1 and numbers[-1] == "1"
 
 
 def _is_marked(process: psutil.Process, owner: str) -> bool:
@@ -83,7 +118,7 @@ def end_processes(owner: str, known: list[psutil.Process], grace: float) -> list
     import psutil
 
     left = _left_after(known, grace)
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + _PATIENCE
     while left := [*left, *(process for process in processes_of(owner, ()) if process not in left)]:
         for process in left:
             try:

@@ -97,16 +97,20 @@ class TmuxTeams:
 
     def _opened(self, server: Tmux, team: TeamPlan) -> str:
         """The listing of a team that was opened; nothing of it is left if that failed."""
+        scope = self._servers.scope_for(server, team.name)
         for _ in range(_TRIES):
+            before, scope = scope, ()
             try:
                 # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
-                return [server.run(*batch, cwd=team.directory) for batch in _batches(_opening(team))][-1]
+                first, *rest = _batches(_opening(team))
+                shown = server.alone(*first, cwd=team.directory, before=before)
+                return [shown, *(server.run(*batch, cwd=team.directory) for batch in rest)][-1]
             except TmuxFailed as error:
                 if error.said.startswith("duplicate session"):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
                 self.close(Place(server.socket, team.name))
                 failed = error
-                if error.said not in _LOST:
+                if error.said not in _LOST and not before:
                     break
         raise failed
 

@@ -79,9 +79,11 @@ class Tmux:
                 return answer
         return self.alone(*commands, stdin=stdin, cwd=cwd)
 
-    def alone(self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None) -> str:
-        """The same by a process of its own."""
-        argv = self.argv(*commands)
+    def alone(
+        self, *commands: Command, stdin: bytes | None = None, cwd: str | None = None, before: Command = ()
+    ) -> str:
+        """The same by a process of its own, which another program may run: the one `before`."""
+        argv = [*before, *self.argv(*commands)]
         try:
             with _to_read(stdin) as file:
                 done = subprocess.run(

@@ -183,7 +183,7 @@ def _press(world: World, asked: _Asked, approve: Approve, key: str) -> AgentStat
             if state != asked.state:
                 return state
     state = _look(world, asked)
-    if state.state is State.EXITED:
+    if state.gone:
         raise _asks_nothing(session_id, agent_id, state, asked.state)
     raise _not_taken(world, asked, f"{key} was pressed twice")
 
@@ -261,7 +261,7 @@ def _asks_nothing(
     """Why there is nothing to answer, or nothing of what was asked `before`."""
     words = f" ({state.words})" if state.words else ""
     show = f"mas show {session_id}"
-    if state.state is State.EXITED:
+    if state.gone:
         return AgentExited(f"Agent {agent_id} has ended{words}", show)
     if before and state.state is State.BLOCKED and state != before:
         return Conflict(f"Agent {agent_id} asks something else now{words}; it was not answered", "mas approvals")

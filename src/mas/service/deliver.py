@@ -91,7 +91,7 @@ def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = 
     state = told(world, session_id, agent_id)
     if state.state is State.IDLE:
         return None
-    if state.state is State.EXITED:
+    if state.gone:
         return Held(f"agent {agent_id} has ended", exited=True)
     if state.state is State.BLOCKED:
         return Held(f"agent {agent_id} waits for an answer{_asked(state)}")

@@ -13,6 +13,8 @@ from mas.model.errors import MasError
 from mas.model.isolation import Mode
 from mas.model.reports import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
+from mas.runtime.limits.cgroups import ground, leave
+from mas.runtime.limits.scope import Logout, Scopes
 from mas.service.about import providers
 from mas.service.repair import repair
 from mas.service.tiers import NAMES, WAYS
@@ -34,6 +36,7 @@ def doctor(world: World) -> Diagnosis:
         _workspace,
         _machine,
         _isolation,
+        _limits,
         _providers,
         _registry,
         _server,
@@ -109,6 +112,23 @@ def _isolation(world: World) -> Iterator[Check]:
     bwrap = shutil.which("bwrap", path=world.settings.environ.get("PATH"))
     missing = "not installed; of use where namespaces are refused: sudo apt-get install bubblewrap"
     yield Check("bubblewrap", True, bwrap or missing)
+
+
+def _limits(world: World) -> Iterator[Check]:
+    """By what limits are held here, and whether sessions outlive the login they were started from."""
+    scopes = Scopes(world.settings.environ)
+    where = ground()
+    if where:
+        yield Check("limits", True, f"control groups, version {where.version}: {', '.join(dict(where.places))}")
+        leave(where)
+    elif scopes.given():
+        yield Check("limits", True, "scopes of your systemd")
+    else:
+        yield Check("limits", True, "by MAS itself: no control group is to be had; cpu is not limited")
+    stays = scopes.at_logout()
+    if stays is not None:
+        hint = "loginctl enable-linger, or KillUserProcesses=no in logind.conf"
+        yield Check("logout", stays is not Logout.ENDS, f"a tmux server {stays}", hint)
 
 
 def _providers(world: World) -> Iterator[Check]:

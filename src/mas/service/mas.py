@@ -127,7 +127,7 @@ class Mas(Protocol):
         ...
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
-        """Sessions, live agents, processes and disk."""
+        """Sessions, live agents, and what they take of processor, memory and disk."""
         ...
 
     def teams(self) -> tuple[TeamView, ...]:

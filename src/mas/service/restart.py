@@ -7,7 +7,6 @@ import json
 from mas.model.errors import Conflict
 from mas.model.ids import SessionId
 from mas.model.reports import RestartedAgent
-from mas.model.state import State
 from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import end_agent, mark
@@ -36,11 +35,11 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
 
     def allowed() -> tuple[Place, PaneState]:
         place, pane = _pane(world, session_id, agent_id)
-        state = seen(world, session_id, agent_id, pane).state
+        state = seen(world, session_id, agent_id, pane)
         # One that has ended may have a launcher that would start it again in a moment.
-        if state is not State.EXITED and not has_ended(world, session_id, agent_id) and not force:
+        if not state.gone and not has_ended(world, session_id, agent_id) and not force:
             hint = f"mas restart-agent --force {session_id} {agent_id}"
-            raise Conflict(f"Agent {agent_id} is running: it is {state}", hint)
+            raise Conflict(f"Agent {agent_id} is running: it is {state.state}", hint)
         return place, pane
 
     with world.intents.begin(session_id, "restart", session.socket, allowed, agent_id) as operation:

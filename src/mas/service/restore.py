@@ -7,7 +7,9 @@ from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
+from mas.service.disk import check_room
 from mas.service.isolation import choose_isolation, limits_of
+from mas.service.limits import unheld
 from mas.service.programs import begun_anew, furnish, programs_of
 from mas.service.show import describe, just_opened
 from mas.service.team import Gate, close_team, open_team
@@ -43,6 +45,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
 
     with Gate() as gate, world.intents.begin(session_id, "restore", socket, ended) as operation:
         before = ended()
+        check_room(world, session_id, limits_of(world, run).session.disk)
         after = before.to(Status.ACTIVE, world.now())
         # What a crash of tmux left over must not work beside the new agents.
         close_team(world, session_id, before.socket)
@@ -68,7 +71,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = (*to_know, *begun_anew(programs))
+    warnings = (*to_know, *begun_anew(programs), *unheld(world, run))
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings

@@ -11,7 +11,6 @@ from mas.model.ids import SessionId, parse_name
 from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_message, parse_message_id
 from mas.model.reports import Sent
 from mas.model.session import Session, Status
-from mas.model.state import State
 from mas.model.team import Agent, Team
 from mas.service.deliver import Held, Opened, tell, why_held
 from mas.service.routing import recipients
@@ -97,7 +96,7 @@ def _refusal(world: World, session: Session, agent: Agent, force: bool) -> MasEr
     """Why an agent cannot get any message; what it could get later is no reason."""
     if session.status is not Status.ACTIVE or place_of(session) is None:
         return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
-    if told(world, session.id, agent.id).state is State.EXITED:
+    if told(world, session.id, agent.id).gone:
         return _not_running(agent.id, session.id)
     if not force and not world.providers().sources(agent.provider or "", agent.command):
         return Conflict(

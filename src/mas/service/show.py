@@ -62,6 +62,7 @@ def describe(
         tier=session.isolation.tier if session.isolation else None,
         isolation=session.isolation,
         limits=session.limits,
+        reason=session.reason,
     )
 
 

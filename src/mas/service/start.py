@@ -14,7 +14,9 @@ from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
+from mas.service.disk import check_room
 from mas.service.isolation import choose_isolation, limits_of
+from mas.service.limits import unheld
 from mas.service.programs import check_programs, furnish, programs_of
 from mas.service.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.reconcile import resolve, settle
@@ -113,6 +115,7 @@ def _start_as(
         world.workspace.copy_templates(session_id, lazy, progress)
         if not lazy:
             world.workspace.fill_units(session_id, ids)
+        check_room(world, session_id, limits_of(world, run).session.disk)
         world.records.save_run(session_id, run)
         programs = programs_of(world, session_id, run)
         furnish(world, session_id, programs)
@@ -135,7 +138,7 @@ def _start_as(
         world.registry.put(entry_of(session))
         operation.done()
     world.logs.session(session_id, f"start {len(agents)} agents")
-    return session, tell_prompts(world, session_id, prompts)
+    return session, (*tell_prompts(world, session_id, prompts), *unheld(world, run))
 
 
 class _Syncing(Thread):

@@ -56,6 +56,8 @@ def seen_with_restarts(
 
 def _ended(pane: PaneState, told: AgentState) -> AgentState:
     """An agent whose pane is dead, by tmux's word; its launcher may have said more about it."""
+    if told.gone and told.state is State.ERROR:
+        return told
     how = "ended" if pane.exit_status is None else f"exit status {pane.exit_status}"
     return AgentState(State.EXITED, "", told.text if told.state is State.EXITED and ";" in told.text else how, "tmux")
 

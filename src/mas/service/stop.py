@@ -11,28 +11,28 @@ from mas.service.world import World
 from mas.store.registry import entry_of
 
 
-def stop(world: World, session_id: SessionId) -> SessionDetail:
-    """Stop a session. Stopping twice is fine."""
+def stop(world: World, session_id: SessionId, reason: str | None = None) -> SessionDetail:
+    """Stop a session. Stopping twice is fine. A `reason` is kept: nobody asked for it."""
     session = world.records.load(session_id)
     with world.intents.begin(session_id, "stop", session.socket, lambda: world.records.load(session_id)) as operation:
         operation.no_return()
-        session = stop_owned(world, session_id)
+        session = stop_owned(world, session_id, reason)
         operation.done()
     return describe(world, session)
 
 
-def stop_owned(world: World, session_id: SessionId) -> Session:
+def stop_owned(world: World, session_id: SessionId, reason: str | None = None) -> Session:
     """End a session this process already owns and say so in all four places."""
     session = world.records.load(session_id)
     close_team(world, session_id, session.socket)
     if session.status is not Status.ACTIVE:
         return session
-    return set_status(world, session, Status.STOPPED)
+    return set_status(world, session, Status.STOPPED, reason)
 
 
-def set_status(world: World, session: Session, status: Status) -> Session:
+def set_status(world: World, session: Session, status: Status, reason: str | None = None) -> Session:
     """Write a new status everywhere: first where the truth is kept, then where listings look."""
-    changed = session.to(status, world.now())
+    changed = session.to(status, world.now(), reason)
     world.records.save(changed)
     world.registry.put(entry_of(changed))
     world.logs.session(session.id, f"{status}")

@@ -18,6 +18,7 @@ from mas.runtime.sandbox.rules import to_options
 from mas.runtime.servers import usual_descriptor_limit
 from mas.runtime.sweep import MARK, end_processes, mark, processes_of
 from mas.service.isolation import Enclosure
+from mas.service.limits import Holding, held, hold, let_go
 from mas.service.world import World
 from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.launch import gate_path, launch_path, write_launch
@@ -66,15 +67,16 @@ def open_team(
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     waiting = _waiting_at(gate_path(paths.root))
+    holding = hold(world, session_id, run)
     enclosure = _enclosure(world, session_id, isolation)
     if enclosure:
         enclosure.empty()
         enclosure.furnish(programs)
     for agent in run.team.agents():
-        _write_launch(world, session_id, run, agent, programs[agent.id], bool(waiting), enclosure)
+        _write_launch(world, holding, agent, programs[agent.id], bool(waiting), enclosure)
     forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
-    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, run, waiting))
+    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, holding, waiting))
     return agent_runs(run.team, panes)
 
 
@@ -88,9 +90,10 @@ def reopen_agent(
     enclosure = _enclosure(world, session_id, world.records.load(session_id).isolation)
     if enclosure:
         enclosure.furnish({agent.id: program})
-    _write_launch(world, session_id, run, agent, program, False, enclosure)
+    holding = hold(world, session_id, run)
+    _write_launch(world, holding, agent, program, False, enclosure)
     forget_reports(world.layout.session(session_id), (agent.id,))
-    world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, ()))
+    world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, holding.before(agent)))
 
 
 def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None) -> Enclosure | None:
@@ -101,16 +104,11 @@ def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None)
 
 
 def _write_launch(
-    world: World,
-    session_id: SessionId,
-    run: Run,
-    agent: Agent,
-    program: Program,
-    waits: bool,
-    enclosure: Enclosure | None,
+    world: World, holding: Holding, agent: Agent, program: Program, waits: bool, enclosure: Enclosure | None
 ) -> None:
     """Write down what the agent's launcher is to run."""
-    options = {"nofile": str(usual_descriptor_limit())}
+    session_id, run = holding.session_id, holding.run
+    options = {"nofile": str(usual_descriptor_limit()), **holding.options(agent)}
     if waits:
         options["opener"] = str(os.getpid())
     if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
@@ -139,10 +137,12 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> None:
             roots = [pane.pid for pane in world.runtime.panes(place) if not pane.dead]
         except NoTmux as error:
             unseen = error
-    known = processes_of(session_id, roots)
+    known = processes_of(session_id, roots, held(world, session_id))
     if place and not unseen:
         world.runtime.close(place)
-    left = end_processes(session_id, known, _GRACE)
+    # What no launcher looks after any more has nobody to end it.
+    left = end_processes(session_id, known, _GRACE if roots or unseen else 0.0)
+    left += [pid for pid in held(world, session_id) if pid not in left] if let_go(world, session_id) else []
     if left:
         raise Conflict(f"Processes of session {session_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if unseen:
@@ -198,16 +198,18 @@ def _with_mas(path: str) -> str:
     return f"{path}:{here}"
 
 
-def _plan(name: str, directory: str, run: Run, waiting: tuple[str, ...]) -> TeamPlan:
+def _plan(name: str, directory: str, holding: Holding, waiting: tuple[str, ...]) -> TeamPlan:
     windows = tuple(
-        WindowPlan(unit.name, tuple(_pane(directory, agent, waiting) for agent in unit.agents))
-        for unit in run.team.units
+        WindowPlan(
+            unit.name, tuple(_pane(directory, agent, (*holding.before(agent), *waiting)) for agent in unit.agents)
+        )
+        for unit in holding.run.team.units
     )
     return TeamPlan(name, directory, windows)
 
 
-def _pane(directory: str, agent: Agent, waiting: tuple[str, ...]) -> PanePlan:
-    launcher = (*waiting, sys.executable, "-ISE", _LAUNCHER, directory, agent.id)
+def _pane(directory: str, agent: Agent, before: tuple[str, ...]) -> PanePlan:
+    launcher = (*before, sys.executable, "-ISE", _LAUNCHER, directory, agent.id)
     return PanePlan(agent.id, agent.role, launcher, mark(os.path.basename(directory), agent.id))
 
 

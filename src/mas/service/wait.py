@@ -55,7 +55,7 @@ def wait(
 
 
 def _has_come(until: str, states: dict[str, AgentState], watch: _Watch) -> bool:
-    found = {state.state for state in states.values()}
+    found = {State.EXITED if state.gone else state.state for state in states.values()}
     if until == "blocked":
         return State.BLOCKED in found
     if until == "exited":
@@ -65,7 +65,7 @@ def _has_come(until: str, states: dict[str, AgentState], watch: _Watch) -> bool:
 
 def _hindrance(until: str, states: dict[str, AgentState]) -> str:
     """What keeps it from coming about until a person does something; nothing if it may still come by itself."""
-    found = {state.state for state in states.values()}
+    found = {State.EXITED if state.gone else state.state for state in states.values()}
     if State.EXITED in found and until != "exited" and (until != "blocked" or len(found) == 1):
         return "exited"
     return "blocked" if State.BLOCKED in found and until not in ("blocked", "exited") else ""

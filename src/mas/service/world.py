@@ -21,6 +21,7 @@ from mas.store.workspace import Workspace
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.service.access import Access
+    from mas.service.meter import SessionMeter
     from mas.service.tiers import Tiers
     from mas.store.keys import Keys
     from mas.store.messages import Messages
@@ -46,5 +47,6 @@ class World(NamedTuple):
     messages: Callable[[], Messages]
     access: Callable[[], Access]
     tiers: Callable[[], Tiers]
+    meter: Callable[[], SessionMeter]
     now: Callable[[], str]
     new_id: Callable[[], SessionId]

@@ -224,6 +224,7 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
         "origin": session.origin,
         "isolation": _isolation_body(session.isolation),
         "limits": session_limits_body(session.limits),
+        "reason": session.reason,
         "agents": [agent._asdict() for agent in session.agents],
     }
 
@@ -245,6 +246,7 @@ def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw
         origin=body["origin"],
         isolation=_isolation(body.get("isolation")),
         limits=parse_session_limits(body.get("limits")),
+        reason=body.get("reason"),
     )
 
 

@@ -1,0 +1,157 @@
+"""What an agent takes, against what it may: looked at now and then by its launcher, and when the agent has ended.
+
+Where a control group holds the agent, the kernel counts and ends, and this only hears of it. Where none does, memory
+and processes are summed here and the agent is ended. Looked at is only what is below the agent, never all processes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mas.pane.processes import SIGKILL, descendants
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_BETWEEN = 0.5
+_BETWEEN_COUNTS = 2.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_XFSZ = 25
+_SCOPE = "scope:"
+# A program's end by a signal, as its parent hears of it: itself, or as a shell or an init of its own puts it.
+_KILLED = (-SIGKILL, 128 + SIGKILL)
+_TOO_LARGE = (-_XFSZ, 128 + _XFSZ)
+
+
+class Held:
+    """The limits of one run of an agent. `warn` hears of those that were reached without ending it.
+
+    All below this process is the agent's, but for those `spared`: they keep it, and tell how it ended.
+    """
+
+    def __init__(
+        self, options: dict[str, str], spared: tuple[int, ...], now: float, warn: Callable[[str], None]
+    ) -> None:
+        self.due: float | None = None
+        """When to look, by the monotonic clock."""
+        self._options = options
+        self._spared = spared
+        self._warn = warn
+        self._ended_by = ""
+        self._memory = int(options.get("sum_memory", "0"))
+        self._processes = int(options.get("sum_processes", "0"))
+        self._counted = {what: self._count(what) for what in ("memory", "processes") if options.get(f"count_{what}")}
+        if self._memory or self._processes or self._counted:
+            self.due = now + _BETWEEN
+
+    def look(self, now: float) -> None:
+        """See whether a limit has been reached, and end the agent if nobody else does."""
+        sums = self._memory or self._processes
+        self.due = now + (_BETWEEN if sums else _BETWEEN_COUNTS)
+        if sums:
+            self._sum_up()
+        for what in self._counted:
+            if self._has_risen(what):
+                self._warn(self._words(what))
+
+    def ended(self, code: int) -> str:
+        """Which limit ended the agent; nothing if none did."""
+        if self._ended_by:
+            return self._ended_by
+        if code in _KILLED and "memory" in self._counted and self._has_risen("memory"):
+            return self._words("memory")
+        if code in _TOO_LARGE and "limit_file_size" in self._options:
+            return self._words("file_size")
+        for what in self._counted:
+            if self._has_risen(what):
+                self._warn(self._words(what))
+        return ""
+
+    def _words(self, what: str) -> str:
+        return self._options.get(f"words_{what}", f"{what} limit reached")
+
+    def _has_risen(self, what: str) -> bool:
+        before, self._counted[what] = self._counted[what], self._count(what)
+        return self._counted[what] > before
+
+    def _count(self, what: str) -> int:
+        """How often the kernel has held the agent to a limit: `count_…` names the file and the word in it."""
+        path, _, word = self._options[f"count_{what}"].rpartition(" ")
+        if path.startswith(_SCOPE):
+            path = _in_own_group(path.removeprefix(_SCOPE))
+        try:
+            with open(path, encoding="ascii") as file:
+                return next((int(line.split()[1]) for line in file if line.startswith(f"{word} ")), 0)
+        except OSError:
+            return 0
+
+    def _sum_up(self) -> None:
+        pids = [pid for pid in below(os.getpid()) if pid not in self._spared]
+        if self._processes and len(pids) > self._processes:
+            self._end(pids, "processes")
+        elif self._memory and resident(pids) > self._memory and proportional(pids) > self._memory:
+            self._end(pids, "memory")
+
+    def _end(self, pids: Iterable[int], what: str) -> None:
+        self._ended_by = self._words(what)
+        for pid in pids:
+            try:
+                os.kill(pid, SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+
+def _in_own_group(name: str) -> str:
+    """A file of the control group this launcher is in, which its agent is in too."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            own = next((line[3:].rstrip("\n") for line in file if line.startswith("0::")), "")
+    except OSError:
+        own = ""
+    return f"/sys/fs/cgroup{own}/{name}"
+
+
+def below(pid: int) -> list[int]:
+    """Every process below one; the kernel keeps lists of them, or all have to be looked at."""
+    if not os.path.exists("/proc/thread-self/children"):
+        return list(descendants(pid))
+    found: list[int] = []
+    left = [pid]
+    while left:
+        parent = left.pop()
+        try:
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{thread}/children", encoding="ascii") as file:
+                    left += map(int, file.read().split())
+        except OSError:
+            # It has ended; what it started is the launcher's now, and below it.
+            pass
+        found.append(parent)
+    return found[1:]
+
+
+def resident(pids: Iterable[int]) -> int:
+    """The memory of processes, what they share counted each time: quickly told, and never too little."""
+    return sum(_field(f"/proc/{pid}/statm", 1) for pid in pids) * _PAGE
+
+
+def proportional(pids: Iterable[int]) -> int:
+    """The memory of processes, what they share counted once."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+                total += next((int(line.split()[1]) for line in file if line.startswith(b"Pss:")), 0) << 10
+        except OSError:
+            # Not to be looked at so closely, or gone: then what it has for itself.
+            total += max(0, _field(f"/proc/{pid}/statm", 1) - _field(f"/proc/{pid}/statm", 2)) * _PAGE
+    return total
+
+
+def _field(path: str, number: int) -> int:
+    try:
+        with open(path, "rb") as file:
+            return int(file.read().split()[number])
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,211 @@
+"""What processes take of the machine: one pass over all of them for all that is asked, and what was known before.
+
+Whoever looks again and again keeps the `Meter`: shares of the processor are those since the last look, and the memory
+of a process is looked at closely only if it may have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
+from typing import NamedTuple
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Smaller processes share next to nothing but programs and libraries.
+_LARGE = (4 << 20) // _PAGE
+# What a process shares may change without its doing.
+_STALE = 10.0
+_MOMENT = 0.2
+
+
+class Use(NamedTuple):
+    """What some processes take: cores since the last look, seconds in all, bytes."""
+
+    cpu: float = 0.0
+    cpu_seconds: float = 0.0
+    memory: int = 0
+    processes: int = 0
+
+
+class Host(NamedTuple):
+    """The machine: cores there are and in use, bytes of memory and of it free, how many processes."""
+
+    cores: int
+    cpu: float
+    memory: int
+    memory_free: int
+    processes: int
+
+
+class _Process(NamedTuple):
+    parent: int
+    begun: int
+    ticks: int
+    waited: int
+    pages: int
+
+
+class Meter:
+    """Looks at all processes, and remembers what it saw."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._at: float | None = None
+        self._seconds: dict[int, float] = {}
+        self._busy = 0.0
+        self._share = 0.0
+        self._shares: dict[int, float] = {}
+        self._memory: dict[int, tuple[int, int, float, int]] = {}
+
+    def look(self, launchers: Iterable[int]) -> tuple[dict[int, Use], Host]:
+        """What each of these processes takes with all below it, and what the machine has.
+
+        The first look waits a moment for a second one: a share needs two.
+        """
+        with self._lock:
+            wanted = tuple(launchers)
+            if self._at is None:
+                self._note_shares(wanted, dict(_processes()))
+                time.sleep(_MOMENT)
+            return self._look(wanted)
+
+    def _look(self, launchers: tuple[int, ...]) -> tuple[dict[int, Use], Host]:
+        processes = dict(_processes())
+        trees = self._note_shares(launchers, processes)
+        now = time.monotonic()
+        found = {}
+        known = {}
+        for launcher, tree in trees.items():
+            for pid in tree:
+                known[pid] = self._memory_of(pid, processes[pid], now)
+            memory = sum(known[pid][3] for pid in tree)
+            found[launcher] = Use(
+                round(self._shares.get(launcher, 0.0), 3), round(self._seconds[launcher], 2), memory, len(tree)
+            )
+        self._memory = known
+        memory, free = _machine_memory()
+        return found, Host(os.cpu_count() or 1, round(self._share, 3), memory, free, len(processes))
+
+    def _note_shares(self, launchers: tuple[int, ...], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
+        """How much of the processor each took since the last look; answers which processes are below whom."""
+        now = time.monotonic()
+        trees = _trees(launchers, processes)
+        seconds = {
+            launcher: sum(processes[pid].ticks + processes[pid].waited for pid in tree) / _TICKS
+            for launcher, tree in trees.items()
+        }
+        busy = _busy_seconds()
+        passed = now - self._at if self._at is not None else 0.0
+        # Two looks at once, by two who ask: what was seen last still holds.
+        if self._at is None or passed >= _MOMENT / 2:
+            if passed:
+                self._shares = {
+                    launcher: max(0.0, taken - self._seconds[launcher]) / passed
+                    for launcher, taken in seconds.items()
+                    if launcher in self._seconds
+                }
+                self._share = max(0.0, busy - self._busy) / passed
+            self._at, self._busy = now, busy
+            self._seconds = seconds
+        else:
+            self._seconds = {**seconds, **{pid: self._seconds[pid] for pid in seconds if pid in self._seconds}}
+        return trees
+
+    def _memory_of(self, pid: int, process: _Process, now: float) -> tuple[int, int, float, int]:
+        """When the process began, its size, when it was looked at closely, and its memory as seen then."""
+        before = self._memory.get(pid)
+        if before and before[:2] == (process.begun, process.pages) and now < before[2] + _STALE:
+            return before
+        memory = _shared_once(pid) if process.pages >= _LARGE else None
+        if memory is None:
+            memory = _own_pages(pid) * _PAGE
+        # Not all at the same time again.
+        return process.begun, process.pages, now - (pid % 16) / 16 * _STALE / 2, memory
+
+
+def _processes() -> Iterator[tuple[int, _Process]]:
+    """Every process, by one read each; nothing where there is no /proc."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            fd = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            line = os.read(fd, 1024)
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+        # The program's name stands in brackets and may hold anything, brackets too.
+        fields = line[line.rfind(b")") + 2 :].split()
+        if fields and fields[0] != b"Z":
+            yield (
+                int(name),
+                _Process(
+                    parent=int(fields[1]),
+                    begun=int(fields[19]),
+                    ticks=int(fields[11]) + int(fields[12]),
+                    waited=int(fields[13]) + int(fields[14]),
+                    pages=int(fields[21]),
+                ),
+            )
+
+
+def _trees(launchers: Iterable[int], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
+    """Each of the launchers that is there, with all below it; they adopt what loses its parent."""
+    children: dict[int, list[int]] = {}
+    for pid, process in processes.items():
+        children.setdefault(process.parent, []).append(pid)
+    trees = {}
+    for launcher in launchers:
+        if launcher in processes:
+            tree = [launcher]
+            for pid in tree:
+                tree += children.get(pid, ())
+            trees[launcher] = tree
+    return trees
+
+
+def _shared_once(pid: int) -> int | None:
+    """The memory of a process, what it shares counted in part; None if it may not be looked at so closely."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith(b"Pss:"))
+    except (OSError, StopIteration):
+        return None
+
+
+def _own_pages(pid: int) -> int:
+    """The pages a process has but from files."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            fields = file.read().split()
+        return max(0, int(fields[1]) - int(fields[2]))
+    except (OSError, IndexError):
+        return 0
+
+
+def _machine_memory() -> tuple[int, int]:
+    """How much there is, and how much of it programs can still have."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return memory.total, memory.available
+
+
+def _busy_seconds() -> float:
+    """For how long the processors have worked, all together."""
+    import psutil
+
+    times = psutil.cpu_times()
+    # What guests took is part of what users did.
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
