@@ -15,7 +15,9 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{3}Z)?")
 _MESSAGE = re.compile(r"\bm-[0-9a-f]{16}\b")
 _PANE = re.compile(r"%\d+")
-_MEASURED = re.compile(r'("(?:disk|processes|pid|launcher)": ?)\d+')
+_MEASURED = re.compile(
+    r'("(?:disk|diskFree|processes|pid|launcher|cpu|cpuSeconds|cores|memory|memoryFree)": ?)\d+(?:\.\d+)?'
+)
 _SIZE = re.compile(r"\d+(?:\.\d)? (?:B|KiB|MiB|GiB)\b")
 
 

@@ -208,3 +208,14 @@ def test_a_server_warns_at_four_fifths_and_stops_at_the_whole(served: Served) ->
     until(lambda: mas.show(SessionId(session)).status == "stopped", "its end")
     until(lambda: told()[-1] == f"Session {session} was stopped: disk limit 8 MiB reached", "the word about it")
     assert sum("of 8 MiB on the disk" in text for text in told()) == 1
+
+
+def test_limits_hold_behind_walls_too(limited: Site) -> None:
+    checks = {check["name"]: check["text"] for check in limited.json("doctor", code=None)["checks"]}
+    if checks["tier A namespaces"] != "can be had":
+        pytest.skip(f"tier A {checks['tier A namespaces']}")
+    program = f"{command('hog')} slowly {400 * MIB}"
+    body = {"team": "solo", "limits": {"agent": {"memory": "64MiB"}}}
+    session = start_body(limited, body, "--command", program, env={"MAS_ISOLATION": "A"})
+    found = wait_for_end(limited, session)
+    assert (found["state"], found["stateText"]) == ("error", "memory limit 64 MiB reached")

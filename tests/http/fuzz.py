@@ -15,7 +15,7 @@ from tests.site import Site, short_directory
 
 # What starts teams is tried less often: each time it is right, programs run.
 _STARTING = ("/runs", "/sessions/{sessionId}/clone", "/sessions/{sessionId}/restore")
-_CALLS = 32
+_CALLS = 35
 # A description cannot say that a team must be one there is, or that a path must lead to a file.
 _UNSAYABLE = "positive_data_acceptance"
 
