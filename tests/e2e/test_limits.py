@@ -68,7 +68,8 @@ def test_an_agent_killed_for_its_memory_says_so_and_another_session_goes_on(limi
     session = start_hog(limited, {"agent": limit} if whose == "agent" else limit, "slowly", 400 * MIB)
     found = wait_for_end(limited, session)
     assert (found["state"], found["stateText"]) == ("error", "memory limit 64 MiB reached")
-    assert found["exitStatus"] == 137
+    # Without control groups it may have been refused more before it was seen.
+    assert found["exitStatus"] in (137, 1)
     assert limited.statuses() == {session: "active", other: "active"}
     assert "memory limit 64 MiB reached" in limited.mas("show", session).stdout
     until(lambda: os.path.exists(limited.session(other, "unit", "00", "up")), "the other")

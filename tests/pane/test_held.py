@@ -29,6 +29,18 @@ def test_an_agent_that_takes_too_much_memory_is_ended_and_that_is_said(bare: Sit
         assert b"agent 00 ended: memory limit 60 MiB reached" in one.output
 
 
+def test_an_agent_that_grows_faster_than_anybody_looks_is_refused_more_and_that_is_said(bare: Site) -> None:
+    with pane(bare, *HOG, "slowly", str(400 << 20), options={**MEMORY, "limit_data": str(90 << 20)}) as one:
+        # On a busy machine it grows more slowly, and is seen before.
+        assert ended(one)["reason"] == "memory limit 60 MiB reached"
+
+
+def test_an_agent_that_fails_for_other_reasons_is_not_said_to_have_taken_too_much(bare: Site) -> None:
+    with pane(bare, "sh", "-c", "exit 3", options=MEMORY) as one:
+        one.wait()
+        assert "reason" not in one.event("exit")
+
+
 def test_memory_that_many_processes_share_counts_once(bare: Site) -> None:
     with pane(bare, *HOG, "memory", str(20 << 20), "4", options=MEMORY) as one:
         until(lambda: os.path.exists(one.path("up")), "the agent and its children")

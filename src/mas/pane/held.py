@@ -42,6 +42,7 @@ class Held:
         self._memory = int(options.get("sum_memory", "0"))
         self._processes = int(options.get("sum_processes", "0"))
         self._counted = {what: self._count(what) for what in ("memory", "processes") if options.get(f"count_{what}")}
+        self._peak = _peak() if self._memory else 0
         if self._memory or self._processes or self._counted:
             self.due = now + _BETWEEN
 
@@ -60,6 +61,9 @@ class Held:
         if self._ended_by:
             return self._ended_by
         if code in _KILLED and "memory" in self._counted and self._has_risen("memory"):
+            return self._words("memory")
+        # One that grew faster than this looks was refused more by the kernel, and gave up.
+        if code != 0 and self._memory and _peak() > max(self._memory, self._peak):
             return self._words("memory")
         if code in _TOO_LARGE and "limit_file_size" in self._options:
             return self._words("file_size")
@@ -100,6 +104,13 @@ class Held:
                 os.kill(pid, SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
+
+
+def _peak() -> int:
+    """The most memory that any process below this one had, of those that have ended."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
 
 
 def _in_own_group(name: str) -> str:
