@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -130,3 +131,24 @@ def test_a_server_tells_the_same_and_what_was_taken_since_the_last_look(served: 
     assert "mas_session_cpu_cores" in metrics
     there = served.mas("stats", "--json")
     assert f'"{session}"' in there.stdout
+
+
+def test_where_the_system_tells_nothing_of_processes_tmux_says_who_lives(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = site.start(*ASLEEP)
+    monkeypatch.setattr("mas.runtime.usage._processes", lambda: iter(()))
+    (found,) = site.local().stats().sessions
+    assert (found.session_id, found.live_agents, found.processes) == (session, 1, 0)
+
+
+def test_what_an_agent_starts_cannot_pass_for_the_launcher_of_another(site: Site) -> None:
+    victim = site.start(*ASLEEP)
+    words = psutil.Process(pane_pids(site, victim)[0]).cmdline()[-3:]
+    # A program may be called with any words; these make it wait.
+    liar = "import sys, time; open('up', 'w'); time.sleep(1000)"
+    argv = shlex.join([sys.executable, "-c", liar, *words])
+    session = start_body(site, {"team": "solo"}, "--command", argv)
+    until(lambda: os.path.exists(site.session(session, "unit", "00", "up")), "the agent")
+    found = {one["sessionId"]: one["processes"] for one in site.json("stats")["sessions"]}
+    assert found == {victim: 2, session: 2}

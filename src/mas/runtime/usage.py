@@ -21,6 +21,15 @@ _STALE = 10.0
 _MOMENT = 0.2
 
 
+# A session and an agent of it.
+Whose = tuple[str, str]
+# The same, and before it the directory that the session is in; nothing for what is no launcher.
+_Role = tuple[str, str, str]
+_NO_ROLE = ("", "", "")
+_LAUNCHER = b"/mas/pane/__main__.py"
+_ARGUMENTS = 4
+
+
 class Use(NamedTuple):
     """What some processes take: cores since the last look, seconds in all, bytes."""
 
@@ -59,21 +68,44 @@ class Meter:
         self._share = 0.0
         self._shares: dict[int, float] = {}
         self._memory: dict[int, tuple[int, int, float, int]] = {}
+        self._roles: dict[tuple[int, int], _Role] = {}
 
-    def look(self, launchers: Iterable[int]) -> tuple[dict[int, Use], Host]:
-        """What each of these processes takes with all below it, and what the machine has.
+    def look(self, sessions: str) -> tuple[dict[Whose, tuple[int, Use]], Host]:
+        """What every agent of the sessions in that directory takes: its launcher, and all below that; and the machine.
 
         The first look waits a moment for a second one: a share needs two.
         """
         with self._lock:
-            wanted = tuple(launchers)
             if self._at is None:
-                self._note_shares(wanted, dict(_processes()))
+                processes = dict(_processes())
+                self._note_shares(tuple(self._launchers(sessions, processes)), processes)
                 time.sleep(_MOMENT)
-            return self._look(wanted)
+            processes = dict(_processes())
+            launchers = self._launchers(sessions, processes)
+            uses, host = self._look(tuple(launchers), processes)
+            return {launchers[pid]: (pid, use) for pid, use in uses.items()}, host
 
-    def _look(self, launchers: tuple[int, ...]) -> tuple[dict[int, Use], Host]:
-        processes = dict(_processes())
+    def _launchers(self, sessions: str, processes: Mapping[int, _Process]) -> dict[int, Whose]:
+        """The launchers of a workspace, by what they were started with; what looks like one below another is none."""
+        roles = {
+            (pid, process.begun): self._roles.get((pid, process.begun)) or _role(pid)
+            for pid, process in processes.items()
+        }
+        self._roles = {key: role for key, role in roles.items() if role}
+        of_any = {pid: role for (pid, _), role in self._roles.items() if role != _NO_ROLE}
+
+        def is_below_another(pid: int) -> bool:
+            while pid in processes:
+                pid = processes[pid].parent
+                if pid in of_any:
+                    return True
+            return False
+
+        return {
+            pid: (role[1], role[2]) for pid, role in of_any.items() if role[0] == sessions and not is_below_another(pid)
+        }
+
+    def _look(self, launchers: tuple[int, ...], processes: Mapping[int, _Process]) -> tuple[dict[int, Use], Host]:
         trees = self._note_shares(launchers, processes)
         now = time.monotonic()
         found = {}
@@ -158,6 +190,22 @@ def _processes() -> Iterator[tuple[int, _Process]]:
                     pages=int(fields[21]),
                 ),
             )
+
+
+def _role(pid: int) -> _Role | None:
+    """Whose launcher a process is, or will be once it need not wait any more; None if that may yet change."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(1 << 14).split(b"\0")[:-1]
+    except OSError:
+        return None
+    if words and words[0].endswith(b"tmux"):
+        # A server, or what it has just forked.
+        return None
+    if len(words) < _ARGUMENTS or not words[-3].endswith(_LAUNCHER):
+        return _NO_ROLE
+    directory, session = os.path.split(os.path.realpath(os.fsdecode(words[-2])))
+    return directory, session, os.fsdecode(words[-1])
 
 
 def _trees(launchers: Iterable[int], processes: Mapping[int, _Process]) -> dict[int, list[int]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from threading import Lock
 
 from mas.model.ids import SessionId
-from mas.runtime.usage import Host, Meter, Use
+from mas.model.state import State
+from mas.runtime.usage import Host, Meter, Use, Whose
 from mas.store.layout import Layout
 from mas.store.tree import usage
 
@@ -24,10 +27,27 @@ class SessionMeter:
         self._lock = Lock()
         self._disk: dict[SessionId, tuple[float, float, int]] = {}
         self._crossed: set[SessionId] = set()
+        self._states: dict[tuple[SessionId, str], tuple[tuple[int | None, int, int], State]] = {}
 
-    def look(self, launchers: list[int]) -> tuple[dict[int, Use], Host]:
-        """What each launcher takes with all below it, and what the machine has."""
-        return self._processes.look(launchers)
+    def look(self) -> tuple[dict[Whose, tuple[int, Use]], Host]:
+        """The launcher of every agent that lives and what it takes with all below it; and what the machine has."""
+        return self._processes.look(os.path.realpath(self._layout.sessions))
+
+    def state(self, session_id: SessionId, agent: str, launcher: int | None, find: Callable[[], State]) -> State:
+        """The state of an agent, found anew only if something has been written down about it since."""
+        try:
+            status = os.stat(self._layout.session(session_id).agent_events(agent))
+            stamp = launcher, status.st_size, status.st_mtime_ns
+        except OSError:
+            stamp = launcher, 0, 0
+        with self._lock:
+            known = self._states.get((session_id, agent))
+        if known and known[0] == stamp:
+            return known[1]
+        state = find()
+        with self._lock:
+            self._states[session_id, agent] = stamp, state
+        return state
 
     def disk(self, session_id: SessionId, age: float = _KEPT) -> int:
         """The bytes a session takes on the disk, as they were up to `age` seconds ago, or longer if that is dear."""
@@ -54,3 +74,4 @@ class SessionMeter:
         with self._lock:
             self._disk = {key: value for key, value in self._disk.items() if key in sessions}
             self._crossed &= sessions
+            self._states = {key: value for key, value in self._states.items() if key[0] in sessions}

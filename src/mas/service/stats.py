@@ -9,13 +9,16 @@ from mas.model.errors import Corrupt, NoSession
 from mas.model.ids import SessionId, tmux_name
 from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
 from mas.model.session import Status
+from mas.model.state import State
 from mas.runtime.runtime import PaneState, Place
-from mas.runtime.usage import Host, Use
+from mas.runtime.usage import Host, Use, Whose
 from mas.service.disk import enforce
 from mas.service.reconcile import reconcile
-from mas.service.states import seen
+from mas.service.states import seen, told
 from mas.service.world import World
 from mas.store.registry import IndexEntry
+
+Uses = dict[Whose, tuple[int, Use]]
 
 
 def stats(world: World, only: SessionId | None = None) -> Stats:
@@ -23,9 +26,10 @@ def stats(world: World, only: SessionId | None = None) -> Stats:
     warnings = enforce(world, reconcile(world)[0])
     entries = world.registry.read()
     wanted = [entry for entry in entries if only in (None, entry.session_id)]
-    panes = _panes(world, wanted)
-    uses, host = world.meter().look([pane.pid for there in panes.values() for pane in there if not pane.dead])
-    sessions = tuple(_one(world, entry, panes.get(entry.session_id, []), uses) for entry in wanted)
+    uses, host = world.meter().look()
+    if not host.processes:
+        uses = _seen_by_tmux(world, wanted)
+    sessions = tuple(_one(world, entry, uses) for entry in wanted)
     world.meter().keep_only({SessionId(entry.session_id) for entry in entries})
     count = {status: sum(1 for entry in entries if entry.status is status) for status in Status}
     return Stats(
@@ -51,36 +55,38 @@ def _host(world: World, host: Host) -> HostStats:
     return HostStats(host.cores, host.cpu, host.memory, host.memory_free, disk.total, disk.free, host.processes)
 
 
-def _panes(world: World, entries: list[IndexEntry]) -> dict[str, list[PaneState]]:
-    """The agents' panes of each session; those on a server that cannot be looked at are not counted."""
+def _seen_by_tmux(world: World, entries: list[IndexEntry]) -> Uses:
+    """Which agents live, where the system does not tell of processes."""
     places = {
         Place(entry.socket, tmux_name(entry.session_id)): entry.session_id
         for entry in entries
         if entry.status is Status.ACTIVE and entry.socket
     }
     return {
-        places[place]: [pane for pane in panes or () if pane.agent]
+        (places[place], pane.agent): (pane.pid, Use())
         for place, panes in world.runtime.panes_of(places).items()
+        for pane in panes or ()
+        if pane.agent and not pane.dead
     }
 
 
-def _one(world: World, entry: IndexEntry, panes: list[PaneState], uses: dict[int, Use]) -> SessionStats:
+def _one(world: World, entry: IndexEntry, uses: Uses) -> SessionStats:
     session_id = SessionId(entry.session_id)
-    each = tuple(
-        AgentStats(pane.agent or "", *(Use() if pane.dead else uses.get(pane.pid, Use())))
-        for pane in sorted(panes, key=lambda pane: pane.agent or "")
-    )
     try:
-        limit = world.records.load(session_id).limits.session.disk
+        session = world.records.load(session_id)
+        running = session.agents if entry.status is Status.ACTIVE else ()
+        limit = session.limits.session.disk
     except (Corrupt, NoSession):
-        limit = None
+        running, limit = (), None
+    found = {agent.id: uses.get((session_id, agent.id), (None, Use())) for agent in running}
+    each = tuple(AgentStats(agent, *use) for agent, (_, use) in found.items())
     return SessionStats(
         session_id=session_id,
         name=entry.name,
         status=entry.status,
         agents=entry.agents,
-        live_agents=sum(1 for pane in panes if not pane.dead),
-        states=dict(Counter(str(seen(world, session_id, pane.agent or "", pane).state) for pane in panes)),
+        live_agents=sum(1 for launcher, _ in found.values() if launcher is not None),
+        states=dict(Counter(str(_state(world, session_id, agent, pid)) for agent, (pid, _) in found.items())),
         processes=sum(one.processes for one in each),
         disk=world.meter().disk(session_id),
         cpu=round(sum(one.cpu for one in each), 3),
@@ -89,3 +95,15 @@ def _one(world: World, entry: IndexEntry, panes: list[PaneState], uses: dict[int
         disk_limit=limit,
         each=each,
     )
+
+
+def _state(world: World, session_id: SessionId, agent: str, launcher: int | None) -> State:
+    """How an agent is, by what was written down and by whether its launcher lives; tmux need not be asked for that."""
+
+    def find() -> State:
+        if launcher is None:
+            state = told(world, session_id, agent)
+            return state.state if state.gone else State.EXITED
+        return seen(world, session_id, agent, PaneState("", agent, launcher, False, None)).state
+
+    return world.meter().state(session_id, agent, launcher, find)
