@@ -129,3 +129,27 @@ def test_a_zombie_is_nobody_to_wait_for(family: Family) -> None:
     (zombie,) = parent.children()
     assert zombie.pid not in pids(processes_of(OURS, [parent.pid]))
     assert end_processes(OTHER, [zombie], 0.1) == []
+
+
+def test_what_is_in_a_pid_namespace_that_began_with_one_of_them_is_found_whatever_its_parents(family: Family) -> None:
+    """The marked one is the first process there; another came in from outside, with nothing of ours about it."""
+    tried = subprocess.run(["unshare", "-Urpf", "true"], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"unshare: {tried.stderr.decode().strip()}")
+    family.start("unshare", "-Urpf", "--kill-child", "sleep", "1000", mark_as=OURS)
+    (first,) = until(
+        lambda: [one for one in processes_of(OURS, []) if one.name() == "sleep"], "the first process there"
+    )
+    entered = family.start("nsenter", "-t", str(first.pid), "-U", "-p", "--preserve-credentials", "sleep", "999")
+    until(entered.children, "what came in")
+    (stranger,) = entered.children()
+    until(lambda: stranger.name() == "sleep", "its program")
+    found = pids(processes_of(OURS, []))
+    assert stranger.pid in found
+    assert entered.pid not in found
+
+
+def test_what_is_held_in_a_control_group_is_found_with_all_below_it(family: Family) -> None:
+    held = family.start(sys.executable, "-c", FAMILY)
+    child = until(held.children, "its child")[0]
+    assert pids(processes_of(OURS, [], [held.pid])) == {held.pid, child.pid}
