@@ -147,6 +147,18 @@ def test_a_delegated_tree_of_version_two_is_used_where_it_can_be_divided(tmp_pat
     assert (read(made, "00", "pids.max"), read(made, "00", "cpu.max")) == ("20", "150000 100000")
 
 
+def test_what_another_user_made_there_is_no_place_for_groups(where: Ground, session: str) -> None:
+    if where.version != 1 or os.getuid():
+        pytest.skip("only root makes groups of version 1")
+    make_session(where, session, Limits())
+    # Looked once before: whoever it becomes may not be able to read the modules that takes.
+    code = (
+        "import os, sys\nfrom mas.runtime.limits.cgroups import ground\n"
+        "assert ground()\nos.setuid(65534)\nsys.exit(ground() is not None)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_where_there_are_no_control_groups_none_are_found(tmp_path: object) -> None:
     assert ground(str(tmp_path)) is None
 

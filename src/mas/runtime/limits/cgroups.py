@@ -134,11 +134,21 @@ def _first(own: Mapping[str, str], mounts: list[_Mount]) -> Ground | None:
 
 
 def _can_make(place: str) -> bool:
-    try:
-        os.makedirs(os.path.join(place, _OURS), exist_ok=True)
-    except OSError:
-        return False
-    return True
+    """Whether groups can be made there; what another user made of that name is not for us."""
+    made = os.path.join(place, _OURS)
+    for _ in range(_TRIES):
+        try:
+            os.makedirs(made, exist_ok=True)
+            tried = os.path.join(made, f"try-{os.getpid()}-{time.monotonic_ns()}")
+            os.mkdir(tried)
+            os.rmdir(tried)
+        except FileNotFoundError:
+            # Another session has just removed what it was the last to need.
+            continue
+        except OSError:
+            return False
+        return True
+    return False
 
 
 def leave(where: Ground) -> None:
