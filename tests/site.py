@@ -19,6 +19,7 @@ import psutil
 from mas.bootstrap import build_world
 from mas.model.isolation import Mode, Policy
 from mas.runtime.control import Connections, end_orphans
+from mas.runtime.limits.cgroups import remove_groups
 from mas.service.local import LocalMas
 from mas.service.world import World
 from mas.settings import ServerMode, Settings
@@ -172,6 +173,13 @@ class Site:
         end_orphans()
         for socket in self.sockets():
             self.tmux("kill-server", socket=socket)
+        self._remove_groups()
+
+    def _remove_groups(self) -> None:
+        """Remove the control groups of sessions that were not stopped."""
+        for path in glob(os.path.join(self.directory, "**", "sessions", "*", ".mas", "groups"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                assert remove_groups(tuple(file.read().splitlines()), _PATIENCE) == []
 
     def summoned(self) -> list[psutil.Process]:
         """Every server that came by itself, those that have only just begun too."""
