@@ -38,7 +38,7 @@ def test_refused_namespaces_are_the_reason() -> None:
     must_have("namespaces")
     done = run("namespaces", "echo 0 > /proc/sys/user/max_mnt_namespaces", ("unshare", "-Ur", "sh", "-c"))
     assert done.returncode == 1
-    assert done.stdout == "clone: No space left on device\n"
+    assert done.stdout == "unshare: No space left on device\n"
 
 
 def test_a_hole_in_the_wall_is_found(tmp_path: object) -> None:

@@ -116,7 +116,7 @@ class _Runner:
         self._relay = Relay(process, master, record, self._options, pipe)
         status = self._relay.run()
         self._left = left_behind(process.keepers)
-        self._undying = kill_descendants(time.monotonic() + _GRACE)
+        self._undying = kill_descendants(time.monotonic() + _GRACE, process.keepers)
         code = os.waitstatus_to_exitcode(status)
         self._limit = self._relay.held.ended(code) if self._relay.held else ""
         os.close(master)

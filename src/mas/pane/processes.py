@@ -18,7 +18,7 @@ class Process:
     def __init__(self, pid: int, keepers: tuple[int, ...] = (), ended: int = -1) -> None:
         self.pid = pid
         self.keepers = keepers
-        """Processes of ours around it, our own child first; none if the agent is our child."""
+        """Processes of ours, a child of this one first, without which nothing of the agent lives."""
         self.ended = ended
         """Where its wait status, four bytes, can be read once it has ended; -1 if it is our child."""
 
@@ -76,12 +76,15 @@ def descendants(pid: int) -> dict[int, str]:
 
 def left_behind(keepers: tuple[int, ...] = ()) -> dict[int, str]:
     """What the agent left below this process. As a rule nothing, which is seen without a look at all processes."""
-    found = descendants(os.getpid()) if _reap() else {}
-    return {pid: name for pid, name in found.items() if pid not in keepers}
+    if not _reap() or _is_alone((os.getpid(), *keepers)):
+        return {}
+    return {pid: name for pid, name in descendants(os.getpid()).items() if pid not in keepers}
 
 
-def kill_descendants(deadline: float) -> list[int]:
+def kill_descendants(deadline: float, keepers: tuple[int, ...] = ()) -> list[int]:
     """End everything below this process and reap it; answers what would not die by the deadline."""
+    if keepers:
+        _kill_keeper(keepers[0])
     while _reap():
         left = descendants(os.getpid())
         for pid in left:
@@ -95,6 +98,32 @@ def kill_descendants(deadline: float) -> list[int]:
         # Killed processes become our zombies within moments; look again then.
         time.sleep(0.002)
     return []
+
+
+def _is_alone(pids: tuple[int, ...]) -> bool:
+    """Whether these processes have no other child than each other; if that cannot be told, no."""
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+                if not {int(word) for word in file.read().split()} <= {*pids}:
+                    return False
+        except OSError:
+            return False
+    return True
+
+
+def _kill_keeper(keeper: int) -> None:
+    """Kill our child and, by that, all in its namespace; give them a moment, which is as a rule enough."""
+    try:
+        if os.waitpid(keeper, os.WNOHANG)[0]:
+            return
+        os.kill(keeper, SIGKILL)
+        for _ in range(10):
+            if os.waitpid(keeper, os.WNOHANG)[0]:
+                return
+            time.sleep(0.001)
+    except ChildProcessError:
+        return
 
 
 def _reap() -> bool:

@@ -47,8 +47,9 @@ class Relay:
     ) -> None:
         self.child = process.pid
         self.keepers = process.keepers
-        self.keeper = process.keepers[0] if process.keepers else None
         self.ended = process.ended
+        # Our own child, if the agent is not.
+        self.keeper = process.keepers[0] if process.ended >= 0 else None
         self.master = master
         self.record = record
         self.status: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mas.runtime.sandbox.system import open_place
 from mas.runtime.sandbox.view import is_below, steps
 
 # Whatever is for nothing but its name costs nothing at the start.
@@ -38,6 +39,8 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
     sealed = ["/dev", "/proc"]
     covers = []
     for kind, path, source in steps(rules):
+        # Bubblewrap would follow a link.
+        os.close(open_place(source))
         if kind == "hide" and os.path.isdir(path):
             words += ["--perms", "0555", "--tmpfs", path]
             sealed.append(path)

@@ -13,8 +13,8 @@ import termios
 
 from mas.runtime.sandbox import landlock, privileges, seccomp
 from mas.runtime.sandbox.bwrap import command, packed, unpacked
-from mas.runtime.sandbox.init import keep
-from mas.runtime.sandbox.namespaces import NoProc, build_view, clone, keep_ids, seal_devices
+from mas.runtime.sandbox.init import keep_agent, keep_namespace
+from mas.runtime.sandbox.namespaces import NoProc, build_view, enter_namespaces, fork_beside, seal_devices
 from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.system import close_on_exec, die_with_parent
 from mas.runtime.sandbox.view import of_root
@@ -32,6 +32,7 @@ _ENOENT, _ENOTDIR = 2, 20
 _READY, _NOT_ISOLATED, _NOT_RUN, _NO_PROC = b"r", b"i", b"e", b"p"
 _GO = b"g"
 _TIOCGSID = 0x5429
+_SIGKILL = 9
 
 
 class NotIsolated(Exception):
@@ -47,7 +48,7 @@ class Started:
         self.agent = agent
         """The process that runs the program, and leads a group and a session of its own."""
         self.keepers = keepers
-        """Processes of ours around it, the one first that is this process's child; none if the agent itself is that."""
+        """Processes of ours, a child of this one first, without which nothing of the agent lives."""
         self.ended = ended
         """From here its wait status can be read, four bytes, once it has ended; -1 if it is this process's child."""
 
@@ -71,11 +72,10 @@ def start(rules: Rules, program: Program, master: int, slave: int) -> Started:
     rules = _with_roots(rules)
     if rules.account:
         os.fchown(slave, *rules.account)
-    own_processes = rules.how == "namespaces"
-    started = _start(rules, program, master, slave, own_processes) or _start(rules, program, master, slave, False)
-    if started is None:
-        raise NotIsolated("there is no /proc")
-    return started
+    try:
+        return _start(rules, program, master, slave, rules.how == "namespaces")
+    except _NoProcesses:
+        return _start(rules, program, master, slave, False)
 
 
 def _with_roots(rules: Rules) -> Rules:
@@ -87,52 +87,52 @@ def _with_roots(rules: Rules) -> Rules:
     return from_options(options) or rules
 
 
-def _start(rules: Rules, program: Program, master: int, slave: int, own_processes: bool) -> Started | None:
-    """None if it cannot have processes of its own."""
+class _NoProcesses(Exception):
+    """It cannot have a process namespace of its own."""
+
+
+def _start(rules: Rules, program: Program, master: int, slave: int, own_processes: bool) -> Started:
     pipes = [os.pipe() for _ in range(4)]
     (report, _), (_, gate), (ended, _), (words, _) = pipes
     ours = (report, gate, ended, words)
     theirs = tuple(end for pipe in pipes for end in pipe if end not in ours)
-    ids = os.geteuid(), os.getegid()
-    new_user = False
-    try:
-        if rules.how == "namespaces":
-            child, new_user = clone(own_processes)
-        else:
-            child = os.fork()
-    except OSError as error:
-        _close(*ours, *theirs)
-        raise NotIsolated(_said(error)) from None
+    child = os.fork()
     if child == 0:
         _close(master, *ours)
-        _Inner(rules, program, slave, theirs).run(own_processes, ids if new_user else None)
+        _Inner(rules, program, slave, theirs).run(own_processes)
     _close(*theirs)
+    tells_its_end = False
     try:
-        started = _follow(child, master, ours)
-    except (NotIsolated, OSError):
-        _close(*ours)
-        raise
-    _close(report, gate, words)
-    if started is None or started.ended < 0:
-        _close(ended)
-    return started
+        born = os.read(ended, 8) if own_processes else b""
+        started = _follow(child, born, master, ours)
+        tells_its_end = started.ended >= 0
+        return started
+    finally:
+        _close(report, gate, words, *(() if tells_its_end else (ended,)))
 
 
-def _follow(child: int, master: int, pipes: tuple[int, int, int, int]) -> Started | None:
-    """Wait until the program runs, or why it does not."""
+def _follow(child: int, born: bytes, master: int, pipes: tuple[int, int, int, int]) -> Started:
+    """Wait until the program runs, or why it does not. `born` are the first process and the agent of a namespace."""
     report, gate, ended, words = pipes
+    children = [child]
+    if born:
+        os.waitpid(child, 0)
+        # The first one of a namespace is not dead before all others are collected.
+        children = [int.from_bytes(born[4:], "little"), int.from_bytes(born[:4], "little")]
     said = os.read(report, 1)
     if said == _READY:
-        agent, keepers = _who(child, master)
+        agent, keepers = (children[0], (children[1],)) if born else _who(child, master)
         os.write(gate, _GO)
         said = os.read(report, 1)
         # It closes by itself when the program starts.
         if not said:
-            return Started(agent, keepers, ended if keepers else -1)
+            return Started(agent, keepers, -1 if agent in children else ended)
     why = os.read(report, 1 << 12).decode("utf-8", "replace")
-    os.waitpid(child, 0)
+    for pid in children:
+        os.kill(pid, _SIGKILL)
+        os.waitpid(pid, 0)
     if said == _NO_PROC:
-        return None
+        raise _NoProcesses
     if said == _NOT_RUN:
         raise OSError(int(why), os.strerror(int(why)))
     os.set_blocking(words, False)
@@ -158,12 +158,15 @@ class _Inner:
         self.slave = slave
         self.report, self.gate, self.ended, self.words = pipes
 
-    def run(self, own_processes: bool, new_user: tuple[int, int] | None) -> None:
+    def run(self, own_processes: bool) -> None:
         """Go in and become the agent. Does not return."""
         try:
             self.program.prepare()
             if self.rules.how == "namespaces":
-                self._go_into_namespaces(own_processes, new_user)
+                enter_namespaces(own_processes)
+                if own_processes:
+                    self._give_birth()
+                self._go_into_view(own_processes)
             elif self.rules.how == "bwrap":
                 self._go_by_bwrap()
             else:
@@ -182,11 +185,21 @@ class _Inner:
         """Say why the agent cannot be shut in."""
         os.write(self.report, _NOT_ISOLATED + _said(error).encode("utf-8", "replace"))
 
-    def _go_into_namespaces(self, own_processes: bool, new_user: tuple[int, int] | None) -> None:
+    def _give_birth(self) -> None:
+        """Fork the namespace's first process, and the agent, as which this goes on; the launcher is parent to both."""
+        first = fork_beside()
+        if not first:
+            privileges.drop(None, wholly=True)
+            _usual_signals()
+            keep_namespace(self.report)
+        agent = fork_beside()
+        if agent:
+            os.write(self.ended, first.to_bytes(4, "little") + agent.to_bytes(4, "little"))
+            os._exit(0)
+
+    def _go_into_view(self, own_processes: bool) -> None:
         directory = os.getcwd()
         mask = os.umask(0o022)
-        if new_user:
-            keep_ids(*new_user)
         build_view(self.rules, own_processes)
         # Where it was is below what has been laid over it.
         os.chdir(directory)
@@ -194,7 +207,7 @@ class _Inner:
         ruleset = landlock.ruleset(self.rules)
         privileges.drop(self.rules.account, wholly=True)
         die_with_parent()
-        self.become_init(ruleset) if own_processes else self.become_agent(ruleset)
+        self.become_agent(ruleset)
 
     def _go_by_bwrap(self) -> None:
         data = os.memfd_create("mas")
@@ -219,7 +232,7 @@ class _Inner:
         os.setsid()
         agent = os.fork()
         if agent:
-            keep(agent, self.ended)
+            keep_agent(agent, self.ended)
         self.become_agent(ruleset)
 
     def become_agent(self, ruleset: int) -> None:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # `signal` would import `enum`: a third of the launcher's start
 import os
 import select
 
-from mas.runtime.sandbox.system import PR_SET_DUMPABLE, PR_SET_NAME, Buffer, prctl
+from mas.runtime.sandbox.system import PR_SET_DUMPABLE, PR_SET_NAME, Buffer, die_with_parent, prctl
 
 # How long what an agent left may be looked at from outside before it is ended here.
 _LOOK = 5000
 # More descriptors than this nobody here has opened.
 _MANY = 1 << 10
+# A program that does nothing takes a twentieth of the memory that Python would.
+_IDLE = ("/bin/sleep", "/usr/bin/sleep")
+_FOR_EVER = "2147483647"
 
 
-def keep(agent: int, ended: int) -> None:
+def keep_namespace(report: int) -> None:
+    """Be there until killed, and with it everything in the namespace, or the parent ends. Does not return."""
+    die_with_parent()
+    # Children of nobody are collected by the kernel itself then; that is kept in another program.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if _is_alone(report, 0):
+        os._exit(0)
+    os.setsid()
+    os.chdir("/")
+    os.closerange(0, _MANY)
+    for path in _IDLE:
+        try:
+            os.execve(path, ["sleep", _FOR_EVER], {})  # noqa: S606 - no shell, on purpose
+        except OSError:
+            continue
+    while True:
+        signal.pause()
+
+
+def keep_agent(agent: int, ended: int) -> None:
     """Stay until the agent ends, tell its status through `ended`, and end with all it left. Does not return."""
     # Nothing of this process is for the agent to see, which has the same user.
     prctl(PR_SET_DUMPABLE, 0)
@@ -29,14 +52,15 @@ def keep(agent: int, ended: int) -> None:
         os.write(ended, status.to_bytes(4, "little"))
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-        _wait_for_a_look(ended)
+        _is_alone(ended, _LOOK)
     except (ChildProcessError, BrokenPipeError):
         # Nothing is left, or nobody is there to look.
         pass
     os._exit(0)
 
 
-def _wait_for_a_look(ended: int) -> None:
+def _is_alone(pipe: int, patience: int) -> bool:
+    """Whether nobody has the other end of a pipe any more, or not after so many milliseconds."""
     poll = select.poll()
-    poll.register(ended, 0)
-    poll.poll(_LOOK)
+    poll.register(pipe, 0)
+    return bool(poll.poll(patience))

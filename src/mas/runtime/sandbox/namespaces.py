@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mas.runtime.sandbox.rules import Rules
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
+_CLONE_PARENT = 0x8000
 _SIGCHLD = 17
 _EPERM = 1
 _NOSUID, _NODEV, _NOEXEC, _READ_ONLY = 2, 4, 8, 1
@@ -27,19 +28,28 @@ class NoProc(OSError):
     """A new /proc is refused, as where part of the old one is masked."""
 
 
-def clone(own_processes: bool) -> tuple[int, bool]:
-    """Fork into new namespaces; answers as `fork` does, and whether it took a user namespace to be allowed to."""
-    flags = _NEWNS | _NEWIPC | _SIGCHLD | (_NEWPID if own_processes else 0)
-    if os.geteuid() == 0:
+def enter_namespaces(own_processes: bool) -> None:
+    """Have new namespaces, as the same user as outside; that of processes is for those forked next."""
+    flags = _NEWNS | _NEWIPC | (_NEWPID if own_processes else 0)
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
         try:
-            return call("clone", flags, 0, 0, 0, 0), False
+            libc("unshare", flags)
         except OSError as error:
             if error.errno != _EPERM:
                 raise
-    return call("clone", flags | _NEWUSER, 0, 0, 0, 0), True
+        else:
+            return
+    libc("unshare", flags | _NEWUSER)
+    _keep_ids(uid, gid)
 
 
-def keep_ids(uid: int, gid: int) -> None:
+def fork_beside() -> int:
+    """Fork a child for the parent of this process instead."""
+    return call("clone", _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)
+
+
+def _keep_ids(uid: int, gid: int) -> None:
     """Be the same user and group in the new user namespace as outside."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
