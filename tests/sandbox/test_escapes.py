@@ -40,6 +40,12 @@ def test_a_foreign_process_cannot_be_reached(house: House) -> None:
             assert int(pid) not in pids
 
 
+def test_its_namespaces_are_its_own(viewed: House) -> None:
+    links = [f"/proc/self/ns/{name}" for name in ("mnt", "ipc", "pid")]
+    found = viewed.attempts([f"readlink:{link}" for link in links])
+    assert {os.readlink(link) for link in links}.isdisjoint(found.values())
+
+
 def test_its_own_keeper_is_no_way_out(viewed: House) -> None:
     tries = ["ptrace:1", "read:/proc/1/environ", "list:/proc/1/root", "list:/proc/1/cwd", "kill:1"]
     found = viewed.attempts([*tries, "run:kill -9 1; kill -STOP 1; kill -INT 1; kill -TERM 1; echo here"])

@@ -53,9 +53,8 @@ def test_only_what_is_writable_can_be_changed(house: House) -> None:
 
 def test_what_is_hidden_is_not_there_and_neither_are_its_names(house: House) -> None:
     hidden, key = house.path("hidden"), house.path("plain/key")
-    found = house.attempts(
-        [f"list:{hidden}", f"read:{hidden}/file", f"stat:{hidden}/file", f"list:{hidden}/names", f"read:{key}"]
-    )
+    tries = [f"list:{hidden}", f"read:{hidden}/file", f"stat:{hidden}/file", f"list:{hidden}/names", f"read:{key}"]
+    found = house.attempts([*tries, f"chmod:{hidden}", f"mkdir:{hidden}/new", f"chmod:{key}"])
     assert found[f"read:{hidden}/file"] in REFUSED
     assert found[f"list:{hidden}/names"] in REFUSED
     assert found[f"read:{key}"] == "EACCES"
@@ -63,6 +62,7 @@ def test_what_is_hidden_is_not_there_and_neither_are_its_names(house: House) -> 
         # Only the way to what is put back is there.
         assert found[f"list:{hidden}"] == ["inner"]
         assert found[f"stat:{hidden}/file"] == "ENOENT"
+        assert found[f"chmod:{hidden}"] == found[f"chmod:{key}"] == found[f"mkdir:{hidden}/new"] == "EROFS"
     else:
         assert found[f"list:{hidden}"] == "EACCES"
     assert house.get("plain/key") == "as it was"
@@ -128,7 +128,11 @@ def test_an_agent_starts_where_it_should_with_the_mask_it_should(house: House) -
 
 
 def test_an_agent_has_its_terminal_and_no_other_descriptor(house: House) -> None:
-    found = house.attempts(["descriptors:"], before="exec 3</dev/null 9</dev/null")
+    leak = (
+        "import os, sys; os.dup2(os.open(os.devnull, 0), 40); terminal = os.open(sys.argv[1], os.O_RDWR);"
+        "[os.dup2(terminal, fd) for fd in range(10)]; os.execv(sys.argv[2], sys.argv[2:])"
+    )
+    found = house.attempts(["descriptors:"], before=f'exec {sys.executable} -c "{leak}" "$@"')
     assert found["descriptors:"] == [0, 1, 2]
 
 
