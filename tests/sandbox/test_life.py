@@ -71,6 +71,14 @@ def test_what_the_agent_leaves_behind_is_ended_and_named(house: House) -> None:
         assert house.site.processes() == []
 
 
+def test_orphans_that_end_are_collected(viewed: House) -> None:
+    script = "(sh -c 'echo $$ > half; mv half orphan' &); until [ -e orphan ]; do sleep 0.01; done; "
+    script += "while [ -e /proc/$(cat orphan) ]; do sleep 0.01; done; echo collected"
+    with viewed.pane("sh", "-c", script) as one:
+        one.expect(b"collected")
+        assert one.wait() == 0
+
+
 def test_an_agent_is_told_to_end_and_made_to(house: House) -> None:
     with house.pane("sh", "-c", "trap 'exit 3' TERM; trap '' HUP; echo ready; while :; do sleep 0.02; done") as one:
         one.expect(b"ready")
