@@ -10,6 +10,7 @@ import pytest
 
 from tests.pane.pane import stand_in
 from tests.pane.test_end import STUBBORN, is_gone, last_line
+from tests.pane.test_surroundings import SLOW
 from tests.sandbox.house import House
 from tests.site import until
 
@@ -155,6 +156,15 @@ def test_a_program_that_cannot_be_run_is_told_as_such(house: House) -> None:
             assert one.wait() == 127
             assert last_line(one) == f"[agent 00 did not start: cannot run {program}: {why}]"
         os.unlink(house.path("session/logs/agent-00.events.jsonl"))
+
+
+def test_the_walls_cost_the_launcher_no_slow_import(house: House) -> None:
+    with house.pane("true", flags=["-X", "importtime"]) as one:
+        assert one.wait() == 0
+        lines = [line for line in one.output.decode(errors="replace").splitlines() if line.startswith("import time:")]
+    modules = {line.rsplit("|", 1)[1].strip() for line in lines[1:]}
+    assert "mas.runtime.sandbox.enter" in modules
+    assert modules & (SLOW | {"ctypes"}) == set()
 
 
 def test_bubblewrap_that_is_not_there_is_named(bare_landlock: House) -> None:
