@@ -41,13 +41,12 @@ found |= {_SAW} if works(lambda: open(hidden + "/secret")) else 0
 found |= {_REACHED} if works(same_processes) else 0
 sys.exit(found)
 """
+_PORTS_SINCE = 4
 _SINCE = {
-    2: "files cannot be moved between directories, even its own",
     3: "files outside can be cut short (truncate)",
-    4: "TCP ports cannot be restricted",
+    _PORTS_SINCE: "TCP ports cannot be restricted",
     5: "devices it can open can be controlled (ioctl)",
 }
-_IN_EVERY_TIER = (2, 4)
 _SCOPES_SINCE = 6
 
 
@@ -92,7 +91,9 @@ def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
             "names and arguments of other processes can be seen",
             "own unix sockets and shared memory (/dev/shm) are off, and /tmp is not there",
         ]
-    lines += [words for since, words in _SINCE.items() if abi < since and (tier == "B" or since in _IN_EVERY_TIER)]
+    if abi == 1:
+        lines.append("files cannot be moved between directories, even its own")
+    lines += [words for since, words in _SINCE.items() if abi < since and (tier == "B" or since == _PORTS_SINCE)]
     if abi < _SCOPES_SINCE:
         lines.append("abstract unix sockets outside can be reached")
         if tier == "B":

@@ -61,10 +61,10 @@ _found: dict[str, _Function | _SystemCall] = {}
 
 def machine() -> int:
     """Which of the two known machines this is: 0 is x86_64, 1 is aarch64; `OSError` on any other."""
-    name = os.uname().machine
-    if name not in _MACHINES:
-        raise OSError(38, f"no system calls are known for {name}")
-    return _MACHINES.index(name)
+    this = os.uname()
+    if this.sysname != "Linux" or this.machine not in _MACHINES:
+        raise OSError(38, f"no system calls are known for {this.sysname} on {this.machine}")
+    return _MACHINES.index(this.machine)
 
 
 def libc(name: str, *arguments: int | bytes | None) -> int:
