@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from mas.model.errors import NoServer
 from mas.model.ids import SessionId, parse_name
 from mas.runtime.servers import Servers
 from mas.runtime.teams import TmuxTeams
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
 from mas.service.world import World
-from mas.settings import CONFIG, DEFAULT_PROVIDER, ServerAddress, Settings, load_settings, read_config
+from mas.settings import CONFIG, DEFAULT_PROVIDER, Inside, ServerAddress, Settings, load_settings, read_config
 from mas.store.archive import Archives
 from mas.store.atomic import disk_errors
 from mas.store.events import Events
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from mas.store.presence import Presence
 
 Made = TypeVar("Made")
+_OUTSIDE = "outside, in the workspace: mas serve --detach"
 
 
 def open_mas(workspace: str | None = None) -> Mas:
@@ -51,16 +53,22 @@ def open_remote(server: ServerAddress) -> Mas:
     from mas.model.principal import named_by
 
     agent = named_by(server.token or "")
-    return OwnSession(server.url, server.token, agent) if agent else RemoteMas(server.url, server.token)
+    if agent:
+        return OwnSession(server.url, server.token, agent, server.certificate)
+    return RemoteMas(server.url, server.token)
 
 
-def own_server(token: str) -> ServerAddress | None:
-    """Where the agent with `token`, whose program this is, reaches its workspace's server; None if none runs."""
-    info = _presence(load_settings(None)).find()
-    if info is None:
-        return None
-    # What the certificate is good for, nobody here can tell; the file is the same server.
-    return ServerAddress(info.url if info.url.startswith("http:") else f"unix:{info.socket}", token)
+def own_server(here: Inside) -> ServerAddress | None:
+    """Where the agent whose program this is reaches its workspace's server; None if none runs.
+
+    `NoServer` where the agent has no other way to MAS. Nothing is looked at but what tells the address.
+    """
+    from mas.store.address import find
+
+    found = find(here.directory or "")
+    if found is None and here.is_isolated:
+        raise NoServer("No server runs for this workspace, and an isolated agent has no other way to MAS", _OUTSIDE)
+    return ServerAddress(found.url, here.token, found.certificate) if found else None
 
 
 class Served(NamedTuple):

@@ -26,6 +26,7 @@ OF_AN_AGENT = (
     "MAS_SESSION_NAME",
     "MAS_AGENT_ID",
     "MAS_TOKEN",
+    "MAS_HOOKS",
     "UNIT_DIR",
     "WORKFLOWS_DIR",
     "SESSION_NAME",
@@ -75,6 +76,8 @@ class ServerAddress(NamedTuple):
 
     url: str
     token: str | None
+    certificate: str | None = None
+    """The one certificate it may show, where that is known."""
 
 
 class Inside(NamedTuple):
@@ -84,6 +87,12 @@ class Inside(NamedTuple):
     agent: str | None
     directory: str | None
     token: str | None = None
+    hooks: str | None = None
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether the kernel keeps this process from all of MAS but its server: then that is how its hooks are told."""
+        return bool(self.hooks)
 
 
 def load_settings(workspace: str | None) -> Settings:
@@ -146,7 +155,8 @@ def legacy_asked() -> bool:
 
 
 def inside() -> Inside:
-    return Inside(*map(os.environ.get, ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN")))
+    known = ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN", "MAS_HOOKS")
+    return Inside(*map(os.environ.get, known))
 
 
 def as_agent(url: str | None, workspace: str | None) -> Inside | None:

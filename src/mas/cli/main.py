@@ -18,6 +18,7 @@ from mas.model.errors import (
     Corrupt,
     Denied,
     Disk,
+    Forbidden,
     MasError,
     NotFound,
     TimedOut,
@@ -198,10 +199,14 @@ def _server(command: str, url: str | None, token: str | None, workspace: str | N
     """The server that the command works through, if any; what concerns this machine cannot be done elsewhere."""
     if command in _NEEDS_NO_SERVER:
         return None
-    if command in _FOR_AGENTS and not token and (here := as_agent(url, workspace)) and here.token:
+    here = None if token else as_agent(url, workspace)
+    if here and command in _FOR_AGENTS:
         from mas.bootstrap import own_server
 
-        return own_server(here.token)
+        # Tools may be called later, when there is a server.
+        return None if command == "mcp" else own_server(here)
+    if here and here.is_isolated and command != "init":
+        raise Forbidden(f"mas {command} is not for an isolated agent", "outside, in the workspace: mas --help")
     if command not in _ONLY_HERE:
         return server_address(url, token, workspace)
     if url or token:

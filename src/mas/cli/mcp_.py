@@ -8,7 +8,7 @@ from mas.bootstrap import open_mas, open_remote, own_server
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
 from mas.cli.render import Render
 from mas.model.errors import Forbidden
-from mas.model.ids import parse_agent_id, shown
+from mas.model.ids import SessionId, parse_agent_id, shown
 from mas.service.mas import Mas
 from mas.settings import Inside, ServerAddress, as_agent
 
@@ -33,10 +33,15 @@ def run(args: Arguments, out: Render) -> int:
     agent = parse_agent_id(args.sender) if args.sender is not None else None
     if here and agent not in (None, here.agent):
         raise Forbidden(f"Agent {here.agent} cannot speak as {shown(agent or '')}")
-    mas = opened(args)
-    session = session_of(mas, args.session)
-    own = _Own(here) if here else None
-    serve_stdio(lambda: Speaker(own.product() if own else mas, session, here.agent if here else agent))
+    if here is None:
+        mas = opened(args)
+        session = session_of(mas, args.session)
+        serve_stdio(lambda: Speaker(mas, session, agent))
+        return 0
+    own = _Own(here)
+    # Its program asks for the tools once, at its start; the server may come up after that.
+    session = own.product().resolve(args.session) if args.session is not None else SessionId(here.session or "")
+    serve_stdio(lambda: Speaker(own.product(), session, here.agent))
     return 0
 
 
@@ -44,11 +49,11 @@ class _Own:
     """The product for an agent, looked for at every call: the server may come, go, and be elsewhere the next time."""
 
     def __init__(self, here: Inside) -> None:
-        self._token = here.token or ""
+        self._here = here
         self._known: tuple[ServerAddress, Mas] | None = None
 
     def product(self) -> Mas:
-        address = own_server(self._token)
+        address = own_server(self._here)
         if address is None:
             return open_mas()
         if self._known is None or self._known[0] != address:

@@ -13,6 +13,8 @@ from mas.model.errors import BadInput, MasError, NoServer, NotSignedIn
 from mas.model.reports import LoginCode
 
 if TYPE_CHECKING:
+    import ssl
+
     from websockets.sync.client import ClientConnection
 
 _CONNECT = 5.0
@@ -29,7 +31,7 @@ _ONCE_MORE = (0.0,)
 class Connection:
     """Speaks to one server, at an address or (`unix:/path`) at its socket file. Threads may share it."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
         transport = None
         base = url
         if url.startswith(_FILE):
@@ -46,6 +48,7 @@ class Connection:
                 base_url=base,
                 headers=headers,
                 transport=transport,
+                verify=_only(certificate) if certificate else True,
                 timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
                 # The environment's proxies are not for a server on this machine or with our token.
                 trust_env=False,
@@ -143,6 +146,20 @@ class Connection:
 
     def _silence(self, error: Exception) -> NoServer:
         return NoServer(f"No answer from {self._url}: {str(error) or type(error).__name__}", _HINT)
+
+
+def _only(certificate: str) -> ssl.SSLContext:
+    """Trust in one certificate, whatever names it is for."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(cadata=certificate)
+    except (ssl.SSLError, ValueError):
+        raise NoServer("The server's certificate cannot be read", _HINT) from None
+    return context
 
 
 def error_of(response: httpx.Response) -> MasError:

@@ -60,9 +60,12 @@ _LONGEST_WAIT = 60.0
 class RemoteMas:
     """`Mas` over HTTP. Answers and errors are the same values that `LocalMas` has; `progress` is not told."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token."""
-        self._connection = Connection(url, token)
+    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
+        """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token.
+
+        With a `certificate` (PEM) it must show that very one, whatever that is good for elsewhere.
+        """
+        self._connection = Connection(url, token, certificate)
 
     def close(self) -> None:
         """Let go of the connection. Closing twice is fine."""

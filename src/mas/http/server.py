@@ -135,7 +135,7 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     )
 
     def listening() -> None:
-        served.presence.announce(info)
+        served.presence.announce(info, options.tls_cert)
         ready(info)
 
     def needless(server: uvicorn.Server) -> Awaitable[None] | None:

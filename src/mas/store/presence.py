@@ -12,6 +12,7 @@ from typing import Any
 
 from mas.model.errors import Conflict, ServerRunning, Unavailable
 from mas.model.reports import ServerInfo
+from mas.store import address
 from mas.store.atomic import ensure_directory, open_lock, read_file, remove_file, try_lock, write_atomic
 from mas.store.layout import PRIVATE_DIR, Layout
 
@@ -32,6 +33,7 @@ class Presence:
         self._info_path = os.path.join(layout.server, "server.json")
         self._short_place = short_place
         self._lock = -1
+        self._published = -1
 
     @property
     def socket(self) -> str:
@@ -71,6 +73,7 @@ class Presence:
         # What a killed server left. Its process id may be another program's by now.
         for path in (self._info_path, self.pid_file, self.socket):
             remove_file(path)
+        address.withdraw(self._layout.address)
 
     def _take(self) -> bool:
         """Whether the claim is ours now."""
@@ -85,8 +88,10 @@ class Presence:
             os.close(lock)
         return taken
 
-    def announce(self, info: ServerInfo) -> None:
-        """Tell others where the server is; it holds the claim."""
+    def announce(self, info: ServerInfo, tls_cert: str | None = None) -> None:
+        """Tell others where the server is; it holds the claim. Agents are told its certificate too."""
+        certificate = address.first_certificate(tls_cert) if tls_cert else None
+        self._published = address.publish(self._layout.address, address.Address(info.url, certificate))
         ensure_directory(os.path.dirname(self.pid_file), 0o755)
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
         # Last: whoever waits for the server looks here.
@@ -96,8 +101,11 @@ class Presence:
         """The server has ended: leave nothing but its log."""
         for path in (self._info_path, self.pid_file, self.socket):
             remove_file(path)
-        os.close(self._lock)
-        self._lock = -1
+        address.withdraw(self._layout.address)
+        for fd in (self._published, self._lock):
+            if fd >= 0:
+                os.close(fd)
+        self._published = self._lock = -1
 
     def find(self) -> ServerInfo | None:
         """The server that runs; None where there is none or it does not listen yet."""
