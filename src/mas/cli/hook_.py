@@ -10,10 +10,8 @@ import argparse
 import os
 import select
 import time
-from contextlib import suppress
 
 from mas.cli.render import Render
-from mas.model.errors import MasError
 from mas.settings import inside
 
 EXAMPLES = """
@@ -32,12 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Render) -> int:
     where = inside()
     if where.directory and where.agent and args.name:
-        from mas.service.hook import hear_answer, note_hook
+        from mas.service.hook import hook
 
-        question = note_hook(where.directory, where.agent, args.name[0], _payload())
-        if question:
-            with suppress(MasError, OSError):
-                hear_answer(question, lambda answer: _say(answer, out))
+        hook(where, args.name[0], _payload(), lambda answer: _say(answer, out))
     return 0
 
 

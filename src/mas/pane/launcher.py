@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mas.pane.hooks import Hooks
     from mas.pane.record import Record
     from mas.pane.relay import Relay
     from mas.pane.restarts import Restarts
@@ -68,7 +69,7 @@ def main(session_dir: str, agent: str) -> int:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
     environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | env
     adopt_orphans()
-    runner = _Runner(session_dir, agent, environ.get("TERM", ""), options)
+    runner = _Runner(session_dir, agent, environ.get("TERM", ""), options, _hooks(session_dir, agent, options))
     while True:
         try:
             process, master, slave = _spawn(argv, environ, options)
@@ -86,11 +87,12 @@ def main(session_dir: str, agent: str) -> int:
 class _Runner:
     """Runs the agent once or, as its policy has it, several times."""
 
-    def __init__(self, session_dir: str, agent: str, term: str, options: dict[str, str]) -> None:
+    def __init__(self, session_dir: str, agent: str, term: str, options: dict[str, str], hooks: Hooks | None) -> None:
         self._session_dir = session_dir
         self._agent = agent
         self._term = term
         self._options = options
+        self._hooks = hooks
         self._record: Record | None = None
         self._relay: Relay | None = None
         self._restarts: Restarts | None = None
@@ -113,7 +115,7 @@ class _Runner:
             **restarts,
         )
         pipe = (self._relay.wake, self._relay.waker) if self._relay else None
-        self._relay = Relay(process, master, record, self._options, pipe)
+        self._relay = Relay(process, master, record, self._options, pipe, self._hooks)
         status = self._relay.run()
         self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE, process.keepers)
@@ -176,6 +178,19 @@ class _Runner:
             undying=[str(pid) for pid in undying],
         )
         _say(f"agent {self._agent} ended: {how}")
+
+
+def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | None:
+    """Where the agent's hooks are heard, if it has some and cannot write them down itself."""
+    if not options.get("spool"):
+        return None
+    from mas.pane.hooks import Hooks
+
+    try:
+        return Hooks(session_dir, agent)
+    except OSError:
+        # A run before this one has left something in the way; the agent can do without.
+        return None
 
 
 def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:

@@ -19,6 +19,7 @@ from mas.pane.typed import Typed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.pane.held import Held
+    from mas.pane.hooks import Hooks
     from mas.pane.screen import Screen
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -34,7 +35,8 @@ _ANSWERS = 16
 class Relay:
     """Runs until the agent has ended. `options` say by which sources its state is known.
 
-    `pipe` is that of an agent that ran here before, by which signals are heard without a gap.
+    `pipe` is that of an agent that ran here before, by which signals are heard without a gap. `hooks` are heard here
+    where the agent cannot write them down itself.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Relay:
         record: Record,
         options: dict[str, str],
         pipe: tuple[int, int] | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.child = process.pid
         self.keepers = process.keepers
@@ -68,6 +71,7 @@ class Relay:
         self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
         self.screen = self._screen(options, now)
         self.held = self._held(options, now)
+        self.hooks = hooks
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = pipe or os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
@@ -130,6 +134,8 @@ class Relay:
             self._read_pane()
         if self.screen and self.screen.fd in ready:
             self.screen.read()
+        if self.hooks and self.hooks.fd in ready:
+            self.hooks.hear(time.monotonic())
         if self.master_open and self.to_agent:
             _write_some(self.master, self.to_agent)
         self.typed.tell()
@@ -146,6 +152,8 @@ class Relay:
             due.append(self.screen.due)
         if self.held and self.held.due is not None:
             due.append(self.held.due)
+        if self.hooks and self.hooks.due is not None:
+            due.append(self.hooks.due)
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _do_what_is_due(self, now: float) -> None:
@@ -163,6 +171,8 @@ class Relay:
             self._look_at_screen(self.screen, now)
         if self.held and self.held.due is not None and now >= self.held.due:
             self.held.look(now)
+        if self.hooks and self.hooks.due is not None and now >= self.hooks.due:
+            self.hooks.listen()
         if self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
             self.kill_at = None
@@ -182,6 +192,8 @@ class Relay:
             poll.register(1, select.POLLOUT)
         if self.screen and self.screen.fd >= 0:
             poll.register(self.screen.fd, select.POLLIN)
+        if self.hooks and self.hooks.fd >= 0:
+            poll.register(self.hooks.fd, select.POLLIN)
         return poll
 
     def _handle_signals(self, numbers: bytes) -> None:
@@ -204,6 +216,8 @@ class Relay:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
+                if self.hooks:
+                    self.hooks.ended(pid)
                 if pid == self.child:
                     self.status = status
                 elif pid == self.keeper:
@@ -323,6 +337,8 @@ class Relay:
         if self.screen:
             self.screen.close()
             self.screen = None
+        if self.hooks:
+            self.hooks.rest()
         until = time.monotonic() + 1
         while self.master_open and time.monotonic() < until and select.select([self.master], [], [], 0)[0]:
             self._read_master()

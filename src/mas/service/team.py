@@ -24,6 +24,7 @@ from mas.store.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.launch import gate_path, launch_path, write_launch
 from mas.store.layout import PRIVATE_DIR
 from mas.store.reports import forget_reports
+from mas.store.spool import spool_path
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
@@ -120,11 +121,23 @@ def _write_launch(
     env = agent_environment(world, session_id, run, agent, program, enclosure)
     argv, resume = list(program.argv), list(program.resume)
     if enclosure:
+        hooks, spool = _heard_by_the_launcher(world, session_id, agent, program)
+        env |= hooks
+        options |= spool
         options |= to_options(enclosure.rules(agent.id, program, env["PATH"]))
         argv = enclosure.argv(program.argv, env["PATH"])
         resume = enclosure.argv(program.resume, env["PATH"]) if resume else []
     path = launch_path(world.layout.session(session_id).root, agent.id)
     write_launch(path, argv, env, options | program.options(), resume if again else None)
+
+
+def _heard_by_the_launcher(
+    world: World, session_id: SessionId, agent: Agent, program: Program
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What tells an isolated agent where its hooks go, and its launcher, if it may have any, to hear them there."""
+    paths = world.layout.session(session_id)
+    hears = program.hook_map or program.approve.method.startswith("hook:")
+    return {"MAS_HOOKS": spool_path(paths.root, agent.id)}, {"spool": "1"} if hears else {}
 
 
 def close_team(world: World, session_id: SessionId, socket: str | None) -> None:

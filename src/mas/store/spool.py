@@ -1,0 +1,107 @@
+"""Where an isolated agent leaves its hooks for the launcher: `.mas/agents/{id}/hooks/`, named to it by `MAS_HOOKS`.
+
+Each hook is a file of a random name: the hook's name in the first line, what was told with it behind that. Its name
+rings the launcher's bell, a pipe beside it, and the file is gone once the hook is noted, so that the agent's hooks stay
+in order. Beside one that is a question stands `{name}.asked` for as long as its answer may come, which is
+`{name}.answer` then. Whoever left a hook keeps it locked: so the launcher knows whether somebody still waits.
+
+Nothing is ever looked for in the directory: the agent may have filled it with anything.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+
+BELL = "bell"
+ASKED = ".asked"
+ANSWER = ".answer"
+LARGEST = (1 << 20) + 256
+# A name and the line feed behind it.
+RING = 33
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LARGEST_ANSWER = 1 << 16
+# How long a hook waits to be noted: a launcher that does not is not waited for by the agent either.
+_NOTED = 3.0
+_SOON = 0.002
+_GLANCE = 0.02
+
+
+def spool_path(session_dir: str, agent: str) -> str:
+    return os.path.join(session_dir, ".mas", "agents", agent, "hooks")
+
+
+def hand_over(spool: str, name: str, payload: bytes, say: Callable[[str], None]) -> None:
+    """Give a hook to the launcher, and `say` the answer if it is a question that gets one; `OSError` if it cannot."""
+    directory = os.open(spool, DIRECTORY)
+    try:
+        bell = os.open(BELL, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        own = os.urandom(16).hex()
+        fd = os.open(own, NEW, 0o600, dir_fd=directory)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            left = memoryview(os.fsencode(name).replace(b"\n", b" ") + b"\n" + payload)[:LARGEST]
+            while left:
+                left = left[os.write(fd, left) :]
+            if _ring(bell, own, directory):
+                _await_answer(own, directory, say)
+        finally:
+            _remove(own, directory)
+            os.close(fd)
+            os.close(bell)
+    finally:
+        os.close(directory)
+
+
+def _ring(bell: int, own: str, directory: int) -> bool:
+    """Whether the hook was noted in time."""
+    deadline = time.monotonic() + _NOTED
+    is_heard = False
+    while is_there(own, directory):
+        if time.monotonic() > deadline:
+            return False
+        try:
+            is_heard = is_heard or os.write(bell, f"{own}\n".encode()) > 0
+        except BlockingIOError:
+            # Many ring at once.
+            pass
+        time.sleep(_SOON)
+    return True
+
+
+def _await_answer(own: str, directory: int, say: Callable[[str], None]) -> None:
+    """Wait for as long as the launcher does; it gives up first, unless the program that asks is gone."""
+    parent = os.getppid()
+    while is_there(own + ASKED, directory):
+        if os.getppid() != parent:
+            return
+        time.sleep(_GLANCE)
+    try:
+        fd = os.open(own + ANSWER, READ, dir_fd=directory)
+    except OSError:
+        return
+    try:
+        text = os.read(fd, _LARGEST_ANSWER).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
+        _remove(own + ANSWER, directory)
+    say(text)
+
+
+def is_there(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove(name: str, directory: int) -> None:
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError:
+        return
