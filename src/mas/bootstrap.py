@@ -167,8 +167,9 @@ def _providers(layout: Layout, settings: Settings) -> Providers:
     """Only what starts agents or types to them needs the providers' files."""
     from mas.providers.provider import Providers
     from mas.runtime.host import version_text
+    from mas.store.matching import is_any
 
-    return Providers(layout.at("providers"), settings.environ, version_text)
+    return Providers(layout.at("providers"), settings.environ, version_text, is_any)
 
 
 def _once(make: Callable[[], Made]) -> Callable[[], Made]:

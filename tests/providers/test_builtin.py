@@ -16,6 +16,7 @@ from mas.model.errors import NoProgram
 from mas.model.team import Agent
 from mas.pane.screen import dialog_on, rules_of, state_on
 from mas.providers.provider import Home, Program, Providers
+from mas.store.matching import is_any
 from tests.site import short_directory
 
 HOME = Home(
@@ -145,7 +146,7 @@ def test_a_conversation_that_was_kept_is_resumed(name: str) -> None:
         bin_ = os.path.join(directory, "bin")
         os.mkdir(bin_)
         os.symlink("/bin/true", os.path.join(bin_, name))
-        providers = Providers("/nowhere", {"PATH": bin_})
+        providers = Providers("/nowhere", {"PATH": bin_}, is_any=is_any)
         home = HOME._replace(state_dir=directory)
         agent = Agent("00", "meta", provider=name)
         assert not providers.program(agent, home, resume=True).resumes

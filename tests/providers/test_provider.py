@@ -16,6 +16,7 @@ from mas.model.team import Agent
 from mas.providers.provider import Home, Providers
 from mas.runtime import host
 from mas.runtime.host import version_text
+from mas.store.matching import is_any
 from tests.site import short_directory, until
 
 GOOD = """
@@ -36,7 +37,7 @@ def place() -> Iterator[str]:
 
 @pytest.fixture
 def providers(place: str) -> Providers:
-    return Providers(place, {"PATH": os.environ["PATH"], "SHELL": "/bin/sh"})
+    return Providers(place, {"PATH": os.environ["PATH"], "SHELL": "/bin/sh"}, is_any=is_any)
 
 
 def written(place: str, text: str | bytes, name: str = "mine") -> str:

@@ -353,3 +353,23 @@ def test_a_damaged_header_is_not_taken_for_the_end(layout: Layout, archives: Arc
     plant_bytes(archives, ZstdCompressor().compress(bytes(plain)))
     with pytest.raises(Corrupt):
         unpacked(archives, layout)
+
+
+def test_huge_files_of_nothing_are_packed_in_no_time_and_come_back_as_such(layout: Layout, archives: Archives) -> None:
+    root = layout.session(ID).root
+    os.makedirs(root, exist_ok=True)
+    for name, where in (("empty", ()), ("some", (0, 1 << 30)), (os.fsdecode(b"\xff\n"), (4096,))):
+        with open(os.path.join(root, name), "wb") as file:
+            for place in where:
+                file.seek(place)
+                file.write(b"here")
+            file.truncate(1 << 42)
+    there_and_back(archives, layout)
+    for name in ("empty", "some", os.fsdecode(b"\xff\n")):
+        info = os.stat(os.path.join(root, name))
+        assert (info.st_size, info.st_blocks * 512 < 1 << 20) == (1 << 42, True)
+    with open(os.path.join(root, "some"), "rb") as file:
+        file.seek((1 << 30) - 1)
+        assert file.read(6) == b"\0here\0"
+        file.seek(0)
+        assert file.read(5) == b"here\0"

@@ -107,15 +107,23 @@ def test_a_link_in_place_of_the_file_is_replaced_and_not_followed(place: str) ->
     assert (read(path), read(other)) == (b"new", b"mine")
 
 
-def test_a_link_in_place_of_the_temporary_is_not_followed_and_not_in_the_way_for_long(place: str) -> None:
+def test_a_link_in_place_of_the_temporary_is_neither_followed_nor_in_the_way(place: str) -> None:
     other = put(place, "other", "mine")
     path = put(place, "file", "old")
     os.symlink(other, os.path.join(place, ".file.tmp"))
-    with pytest.raises(OSError):
-        write_atomic(path, b"new")
-    assert (read(path), read(other)) == (b"old", b"mine")
     write_atomic(path, b"new")
     assert (read(path), read(other)) == (b"new", b"mine")
+
+
+def test_another_name_of_a_file_and_a_pipe_in_place_of_the_temporary_are_not_written_to(place: str) -> None:
+    other = put(place, "other", "mine")
+    path = put(place, "file", "old")
+    os.link(other, os.path.join(place, ".file.tmp"))
+    write_atomic(path, b"new")
+    assert (read(path), read(other)) == (b"new", b"mine")
+    os.mkfifo(os.path.join(place, ".file.tmp"))
+    write_atomic(path, b"newer")
+    assert read(path) == b"newer"
 
 
 def test_a_link_in_place_of_a_lock_is_not_followed(place: str) -> None:

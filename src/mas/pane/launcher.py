@@ -48,6 +48,7 @@ _GRACE = 3.0
 # How long tmux may take to have read what an agent showed last.
 _TAKEN = 1.0
 _UNRUNNABLE = 127
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Ends a sequence the agent left unfinished, then undoes what full-screen programs do to a terminal.
 _RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
 
@@ -195,15 +196,14 @@ def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | Non
 
 def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:
     """What to run once more: what goes on with the conversation, where there is one."""
-    from glob import glob
-
     from mas.store.launch import read_resume
+    from mas.store.matching import is_any
 
     try:
         resume = read_resume(path)
     except (OSError, ValueError):
         return argv
-    return resume if resume and (not resume_if or glob(resume_if, recursive=True)) else argv
+    return resume if resume and (not resume_if or is_any(resume_if)) else argv
 
 
 def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
@@ -215,7 +215,16 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
         remove_tree(half)
         copy_tree(lazy, half)
         os.rename(half, unit)
-    os.chdir(unit)
+    # A link that some agent put there would lead this one where it must not be.
+    fd = os.open(session_dir, _DIRECTORY)
+    for name in ("unit", agent):
+        try:
+            inner = os.open(name, _DIRECTORY, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    os.fchdir(fd)
+    os.close(fd)
 
 
 def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[Process, int, int]:

@@ -30,8 +30,9 @@ class Record:
     """
 
     def __init__(self, session_dir: str, agent: str) -> None:
-        self._log = os.path.join(session_dir, "logs", f"agent-{agent}.log")
-        self._events = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
+        logs = _held(os.path.join(session_dir, "logs"))
+        self._log = os.path.join(logs, f"agent-{agent}.log")
+        self._events = os.path.join(logs, f"agent-{agent}.events.jsonl")
         sessions, self._session_id = os.path.split(session_dir)
         self._workspace = os.path.join(sessions, ".mas", "events")
         self._agent = agent
@@ -185,3 +186,14 @@ def _lock(fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _held(directory: str) -> str:
+    """Another path of the directory, which stays that of this one, whatever is put in its place meanwhile."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        # Nothing can be written there, and nothing of that is worth an agent.
+        return "/dev/null"
+    held = f"/proc/self/fd/{fd}"
+    return held if os.path.isdir(held) else directory

@@ -100,10 +100,17 @@ AskVersion = Callable[[tuple[str, ...], Mapping[str, str]], str | None]
 class Providers:
     """The built-in providers and those of the workspace, which win."""
 
-    def __init__(self, workspace_files: str, environ: Mapping[str, str], ask: AskVersion = lambda *_: None) -> None:
+    def __init__(
+        self,
+        workspace_files: str,
+        environ: Mapping[str, str],
+        ask: AskVersion = lambda *_: None,
+        is_any: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._directories = (workspace_files, _BUILTIN)
         self._environ = environ
         self._ask = ask
+        self._is_any = is_any
         self._read: dict[str, tuple[tuple[int, int], Provider]] = {}
 
     def names(self) -> list[str]:
@@ -141,7 +148,7 @@ class Providers:
         launch, status = provider.launch, provider.status
         values = self._values(provider, agent, home)
         resume_if = _where_it_is(launch.resume_if, values)
-        resumes = resume and bool(launch.resume) and _has_conversation(resume_if)
+        resumes = resume and bool(launch.resume) and (not resume_if or self._is_any(resume_if))
         going_on = self._installed(_arguments(launch.resume, values), provider.install) if launch.resume else ()
         if agent.command is not None:
             argv = _split(agent.command)
@@ -286,13 +293,6 @@ def _where_it_is(pattern: str, values: Mapping[str, str]) -> str:
     from glob import escape
 
     return PLACEHOLDER.sub(lambda match: escape(values[match[1]]), pattern)
-
-
-def _has_conversation(pattern: str) -> bool:
-    """Whether a file is there that tells of something to resume."""
-    from glob import glob
-
-    return not pattern or bool(glob(pattern, recursive=True))
 
 
 def _arguments(words: Words, values: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.model.ids import SessionId, parse_name
+from mas.model.ids import SessionId, parse_name, shown
 from mas.model.views import SessionDetail
 from mas.service.copied import copied
 from mas.service.restore import restore
@@ -23,7 +23,7 @@ def clone(
         session, skipped = copied(world, "clone", draw_id(world), run, source, progress)
         world.messages().copy(source_id, session.id, "it was on its way when the session was cloned")
         reading.done()
-    warnings = tuple(f"Not copied: {path}" for path in skipped)
+    warnings = tuple(f"Not copied: {shown(path)}" for path in skipped)
     if run_it:
         restored = restore(world, session.id)
         return restored._replace(warnings=(*warnings, *restored.warnings))

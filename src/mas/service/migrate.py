@@ -15,6 +15,7 @@ from mas.service.reconcile import entries_of
 from mas.service.start import draw_id
 from mas.service.world import Progress, World
 from mas.settings import LEGACY_TMUX
+from mas.store.beneath import opened_beneath
 
 _LARGEST_CONFIG = 1 << 20
 _VERB = "migrate"
@@ -103,10 +104,10 @@ def _bring(world: World, path: str, progress: Progress | None) -> SessionId:
 def _old_run(path: str) -> Run:
     """The old configuration where it can still be understood, else the default team."""
     try:
-        with open(os.path.join(path, "config.json"), "rb") as file:
-            body = json.loads(file.read(_LARGEST_CONFIG))
+        with opened_beneath(path, ("config.json",)) as fd:
+            body = json.loads(os.read(fd, _LARGEST_CONFIG))
         return parse_run({"agents": body.get("agents") or {}})
-    except (OSError, ValueError, AttributeError, BadInput):
+    except (OSError, ValueError, AttributeError, RecursionError, BadInput, NotFound):
         return Run()
 
 

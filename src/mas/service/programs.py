@@ -68,12 +68,12 @@ def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
 
 def _unit_role(world: World, session_id: SessionId, agent: str) -> str:
     """What the agent's unit says of its role; empty where it says nothing."""
-    unit = os.path.join(world.layout.session(session_id).unit, agent)
-    if not os.path.isdir(unit):
+    root = world.layout.session(session_id).root
+    if not os.path.isdir(os.path.join(root, "unit", agent)):
         # It is copied when the agent starts.
-        unit = os.path.join(world.layout.unit, agent)
+        root = world.layout.root
     try:
-        with opened_beneath(unit, (_ROLE,)) as fd:
+        with opened_beneath(root, ("unit", agent, _ROLE)) as fd:
             return os.read(fd, _LONGEST_ROLE).decode("utf-8", "replace").rstrip("\n")
     except (NotFound, OSError):
         return ""

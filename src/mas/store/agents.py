@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from mas.model.errors import Corrupt
+from mas.model.errors import Corrupt, NotFound
 from mas.model.ids import is_session_id
 from mas.store.atomic import ensure_directory, write_all
-from mas.store.beneath import parse_path
+from mas.store.beneath import opened_beneath, parse_path
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UUID = "uuid"
 
 
@@ -23,17 +23,18 @@ class AgentPlace:
     """What MAS keeps for one agent of one session."""
 
     def __init__(self, paths: SessionPaths, agent: str) -> None:
+        self._session = paths.root
+        self._agent = agent
         self._parent = paths.at(".mas", "agents")
         self.path = os.path.join(self._parent, agent)
 
     def uuid(self) -> str:
         """The name its conversation was begun under; empty where it has none."""
         try:
-            fd = os.open(os.path.join(self.path, _UUID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
+            with opened_beneath(self._session, (".mas", "agents", self._agent, _UUID)) as fd:
+                text = os.read(fd, 64).decode("ascii", "replace").strip()
+        except (NotFound, OSError):
             return ""
-        with open(fd, "rb") as file:
-            text = file.read(64).decode("ascii", "replace").strip()
         return text if is_session_id(text) else ""
 
     def make(self) -> None:
@@ -56,20 +57,32 @@ class AgentPlace:
         try:
             if not again and _is_there(name, fd):
                 return
-            half = f".{name}.tmp"
-            inner = os.open(half, _NEW, PRIVATE_FILE, dir_fd=fd)
-            try:
-                os.fchmod(inner, PRIVATE_FILE)
-                write_all(inner, text.encode("utf-8", "surrogateescape"))
-            finally:
-                os.close(inner)
-            os.rename(half, name, src_dir_fd=fd, dst_dir_fd=fd)
+            self._put(name, text.encode("utf-8", "surrogateescape"), fd)
+        except IsADirectoryError:
+            raise Corrupt(path, "not a file", f"rm -r {path}") from None
+        finally:
+            os.close(fd)
+
+    def _put(self, name: str, data: bytes, directory: int) -> None:
+        # No name that the agent could know: something might wait there, a pipe or a second name of another file.
+        half = f".{os.urandom(16).hex()}.tmp"
+        fd = os.open(half, _NEW, PRIVATE_FILE, dir_fd=directory)
+        try:
+            os.fchmod(fd, PRIVATE_FILE)
+            write_all(fd, data)
+            os.rename(half, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            os.unlink(half, dir_fd=directory)
+            raise
         finally:
             os.close(fd)
 
     def _opened(self, names: list[str]) -> int:
         """A descriptor of a directory below this place, made where it is missing."""
-        fd = os.open(self.path, _DIRECTORY)
+        try:
+            fd = os.open(self.path, _DIRECTORY)
+        except OSError:
+            raise Corrupt(self.path, "not a directory", f"rm {self.path}") from None
         for name in names:
             try:
                 try:

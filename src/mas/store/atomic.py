@@ -12,6 +12,7 @@ from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
 from mas.store.layout import PRIVATE_FILE
 
 _BLOCK = 1 << 20
+_LARGEST = 1 << 28
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _BROKEN = {errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO}
@@ -66,7 +67,13 @@ def _temporary(path: str) -> str:
 
 def write_new(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -> None:
     """Write `data` to `path` and to the disk, not yet caring for its name."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, mode)
+    except FileExistsError:
+        # What a killed writer left; were it a pipe, or another name of some file, it must not be written to.
+        remove_file(path)
+        fd = os.open(path, flags, mode)
     try:
         os.fchmod(fd, mode)
         write_all(fd, data)
@@ -86,9 +93,12 @@ def read_file(path: str) -> bytes:
     # Not blocking: a pipe in its place would have us wait for ever.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        size = os.fstat(fd).st_size
+        if size > _LARGEST:
+            raise OSError(errno.EINVAL, "too large to be a file of MAS", path)
         # A listing reads two files of every session; a file object for each would take half as long again.
-        data = os.read(fd, os.fstat(fd).st_size + 1)
-        while block := os.read(fd, _BLOCK):
+        data = os.read(fd, size + 1)
+        while len(data) <= _LARGEST and (block := os.read(fd, _BLOCK)):
             data += block
         return data
     finally:

@@ -1,12 +1,17 @@
 """Opens what lies beneath a directory and nowhere else: no link is followed, no `..` taken.
 
-For everything that is read out of a place where agents can write.
+For everything that is read out of a place where agents can write. The kernel sees to it where it can (`openat2`), else
+a walk that opens one directory after the other. Two names of one file are no link; but a file that belongs to somebody
+else than the directory was put there to be read by who may, and is left alone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import struct
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +22,11 @@ _LONGEST_PATH = 4096
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe would have us wait for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_OPENAT2 = 437
+_BENEATH = 0x02 | 0x04 | 0x08  # no magic links, no links at all, nothing above
+_NOT_BY_THE_KERNEL = (errno.ENOSYS, errno.EPERM, errno.EINVAL)
+# A path that changes while the kernel follows it is looked at again so often.
+_TRIES = 16
 
 
 def parse_path(path: str) -> tuple[str, ...]:
@@ -35,13 +45,13 @@ def opened_beneath(root: str, names: tuple[str, ...]) -> Iterator[int]:
     fd = -1
     try:
         fd = os.open(root, _DIRECTORY)
-        for position, name in enumerate(names):
-            last = position == len(names) - 1
-            inner = os.open(name, _FILE if last else _DIRECTORY, dir_fd=fd)
+        owner = os.fstat(fd).st_uid
+        if names:
+            inner = _opened(fd, names)
             os.close(fd)
             fd = inner
-        mode = os.fstat(fd).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        info = os.fstat(fd)
+        if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)) or is_foreign(info, owner):
             raise NotFound(f"Not a file or directory: {shown('/'.join(names))}")
         yield fd
     except PermissionError:
@@ -51,3 +61,46 @@ def opened_beneath(root: str, names: tuple[str, ...]) -> Iterator[int]:
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def is_foreign(info: os.stat_result, owner: int) -> bool:
+    """Whether this is a second name of a file that belongs to somebody else than the tree does."""
+    return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and info.st_uid != owner
+
+
+def _opened(fd: int, names: tuple[str, ...]) -> int:
+    """A descriptor of what is beneath the directory that `fd` is."""
+    try:
+        return _by_the_kernel(fd, "/".join(names))
+    except OSError as error:
+        if error.errno not in _NOT_BY_THE_KERNEL:
+            raise
+        return _step_by_step(os.dup(fd), names)
+
+
+def _by_the_kernel(fd: int, path: str) -> int:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    how = struct.pack("QQQ", _FILE, 0, _BENEATH)
+    for _ in range(_TRIES):
+        inner = libc.syscall(
+            ctypes.c_long(_OPENAT2), ctypes.c_int(fd), os.fsencode(path), how, ctypes.c_size_t(len(how))
+        )
+        if inner >= 0:
+            return int(inner)
+        if ctypes.get_errno() != errno.EAGAIN:
+            break
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+
+def _step_by_step(fd: int, names: tuple[str, ...]) -> int:
+    for position, name in enumerate(names):
+        try:
+            inner = os.open(name, _FILE if position == len(names) - 1 else _DIRECTORY, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd

@@ -37,7 +37,9 @@ def write_launch(
     """Keep what to run: arguments, environment, the launcher's own options, and the arguments to go on with."""
     pairs = ("\0".join(f"{key}={value}" for key, value in part.items()) for part in (env, options))
     text = _SECTION.join([_words(argv), *pairs, *([_words(resume)] if resume else [])])
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    # Not blocking: a pipe in its place would have us wait for ever.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    fd = os.open(path, flags, 0o600)
     with open(fd, "wb") as file:
         os.fchmod(fd, 0o600)
         file.write(os.fsencode(text))

@@ -10,15 +10,20 @@ import io
 import os
 import stat
 import tarfile
+from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from mas.model.errors import Corrupt
-from mas.store.tree import Progress, usage, walk
+from mas.store.beneath import is_foreign
+from mas.store.tree import Progress, parts_of, usage, walk
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LEVEL = 3
+_TAR_BLOCK = 512
+# More than this, and the length of what is packed would stand where that of the file does.
+_LARGEST_SPARSE = 1 << 32
 # The last four are what members that stand in each other's way, or in nothing, come to.
 _UNREADABLE = (
     tarfile.TarError, ZstdError, ValueError, EOFError, OverflowError,
@@ -71,11 +76,13 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
                     content = member.linkname = os.readlink(entry.name, dir_fd=entry.parent)
                     tar.addfile(member)
                 elif member.isreg():
+                    owner = os.fstat(entry.parent).st_uid
                     with open(os.open(entry.name, _READ, dir_fd=entry.parent), "rb") as file:
-                        hashing = _Hashing(file)
-                        tar.addfile(member, hashing)  # type: ignore[arg-type]
-                        content = hashing.digest()
-                    done += member.size
+                        info = os.fstat(file.fileno())
+                        if not stat.S_ISREG(info.st_mode) or is_foreign(info, owner):
+                            continue
+                        content = _add_file(tar, member, file, info)
+                    done += info.st_size
                     if progress:
                         progress(done, total)
                 elif member.isdir():
@@ -86,6 +93,52 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
         raw.flush()
         os.fsync(raw.fileno())
     return facts
+
+
+def _add_file(tar: tarfile.TarFile, member: tarfile.TarInfo, file: IO[bytes], info: os.stat_result) -> str:
+    """Pack one open file; answers the digest of what it holds. Of a sparse one only that is packed, as GNU tar does."""
+    parts = list(parts_of(file.fileno(), info))
+    held = sum(length for _, length in parts)
+    if info.st_blocks * 512 >= info.st_size or held > _LARGEST_SPARSE:
+        file.seek(0)
+        hashing = _Hashing(file)
+        member.size = info.st_size
+        tar.addfile(member, hashing)  # type: ignore[arg-type]
+        return hashing.digest()
+    parts.append((info.st_size, 0))
+    numbers = "".join(f"{number}\n" for number in (len(parts), *(number for part in parts for number in part)))
+    head = numbers.encode().ljust(-(-len(numbers) // _TAR_BLOCK) * _TAR_BLOCK, b"\0")
+    member.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.realsize": str(info.st_size),
+    }
+    member.size = len(head) + held
+    sparse = _Sparse(head, file, parts)
+    tar.addfile(member, sparse)  # type: ignore[arg-type]
+    return sparse.digest()
+
+
+def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[tuple[int, bytes]]:
+    """What a member holds, piece by piece, and where in the file each piece is."""
+    parts: Any = member.sparse
+    stream: Any = tar.fileobj if parts is not None else tar.extractfile(member)
+    if stream is None:
+        raise ValueError(f"{member.name} has no content")
+    if parts is None:
+        parts = [(0, member.size)]
+    else:
+        stream.seek(member.offset_data)
+    for start, length in parts:
+        if start < 0 or length < 0 or start + length > member.size:
+            raise ValueError(f"{member.name} holds more than it is long")
+        while length:
+            data = stream.read(min(length, 1 << 20))
+            if not data:
+                raise ValueError(f"{member.name} is cut off")
+            yield start, data
+            start += len(data)
+            length -= len(data)
 
 
 def _member(path: str, info: os.stat_result) -> tarfile.TarInfo:
@@ -104,7 +157,7 @@ def _contents(path: str) -> dict[str, _Fact]:
     found = {}
     with _opened(path) as tar:
         for member in tar:
-            content = _digest(tar.extractfile(member)) if member.isreg() else member.linkname
+            content = _digest(tar, member) if member.isreg() else member.linkname
             found[member.name] = _Fact(_kind(member), member.mode, content)
     return found
 
@@ -124,7 +177,7 @@ def _extract(path: str, target: str, progress: Progress | None) -> None:
             elif member.issym():
                 links.append(member)
             elif member.isreg():
-                _extract_file(tar.extractfile(member), there, member)
+                _extract_file(tar, there, member)
                 done += member.size
                 if progress:
                     progress(done, done)
@@ -139,13 +192,13 @@ def _extract(path: str, target: str, progress: Progress | None) -> None:
         os.chmod(there, member.mode & 0o777)
 
 
-def _extract_file(content: IO[bytes] | None, path: str, member: tarfile.TarInfo) -> None:
-    if content is None:
-        raise ValueError(f"{member.name} has no content")
+def _extract_file(tar: tarfile.TarFile, path: str, member: tarfile.TarInfo) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
-        while data := content.read(1 << 20):
+        for start, data in _data(tar, member):
+            file.seek(start)
             file.write(data)
+        file.truncate(member.size)
         os.fchmod(fd, member.mode & 0o777)
     os.utime(path, (member.mtime, member.mtime))
 
@@ -208,8 +261,38 @@ class _Hashing:
         return self._hash.hexdigest()
 
 
-def _digest(file: Any) -> str:  # noqa: ANN401 - a tar member
-    return hashlib.file_digest(file, "sha256").hexdigest()
+class _Sparse:
+    """What is packed of a sparse file: where it holds something, and that."""
+
+    def __init__(self, head: bytes, file: IO[bytes], parts: list[tuple[int, int]]) -> None:
+        self._waiting = head
+        self._blocks = (data for start, length in parts for data in _blocks(file, start, length))
+        self._hash = hashlib.sha256(repr(parts).encode())
+
+    def read(self, size: int) -> bytes:
+        while len(self._waiting) < size and (data := next(self._blocks, b"")):
+            self._hash.update(data)
+            self._waiting += data
+        data, self._waiting = self._waiting[:size], self._waiting[size:]
+        return data
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _blocks(file: IO[bytes], start: int, left: int) -> Iterator[bytes]:
+    """So many bytes of a file; fewer where it has become shorter."""
+    file.seek(start)
+    while left and (data := file.read(min(left, 1 << 20))):
+        left -= len(data)
+        yield data
+
+
+def _digest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+    found = hashlib.sha256(repr(member.sparse).encode() if member.sparse is not None else b"")
+    for _, data in _data(tar, member):
+        found.update(data)
+    return found.hexdigest()
 
 
 def _kind(member: tarfile.TarInfo) -> str:

@@ -111,6 +111,13 @@ class Recording:
     def _end_of(self, file: _File) -> int:
         return file.base + os.fstat(file.fd).st_size
 
+    def _open(self) -> int:
+        directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.open(os.path.basename(self._path), _FLAGS, dir_fd=directory)
+        finally:
+            os.close(directory)
+
     def _follow(self) -> None:
         """Open the file that is there now, unless it is the one we have."""
         if self._closed:
@@ -119,7 +126,7 @@ class Recording:
         try:
             if last and _which(os.stat(self._path, follow_symlinks=False)) == last.which:
                 return
-            fd = os.open(self._path, _FLAGS)
+            fd = self._open()
         except OSError:
             # Not there yet, just renamed, or not a file of ours.
             return
