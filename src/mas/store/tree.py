@@ -49,19 +49,20 @@ class Entry(NamedTuple):
     parent: int
 
 
-def walk(root: str) -> Iterator[Entry]:
+def walk(root: str, past_closed: bool = False) -> Iterator[Entry]:
     """Everything below `root`, each directory before its content, opened without following links.
 
-    What vanishes meanwhile is left out; `parent` is only open until the next step.
+    What vanishes meanwhile is left out, and with `past_closed` what may not be entered; `parent` is only open
+    until the next step.
     """
     fd = os.open(root, _DIRECTORY)
     try:
-        yield from _walk(fd, "", 0)
+        yield from _walk(fd, "", 0, past_closed)
     finally:
         os.close(fd)
 
 
-def _walk(fd: int, prefix: str, depth: int) -> Iterator[Entry]:
+def _walk(fd: int, prefix: str, depth: int, past_closed: bool) -> Iterator[Entry]:
     if depth > _DEEPEST:
         raise BadInput(f"Directories are nested more than {_DEEPEST} deep at {shown(prefix[:80])}…")
     for name in sorted(os.listdir(fd)):
@@ -76,8 +77,12 @@ def _walk(fd: int, prefix: str, depth: int) -> Iterator[Entry]:
                 inner = os.open(name, _DIRECTORY, dir_fd=fd)
             except (FileNotFoundError, NotADirectoryError):
                 continue
+            except PermissionError:
+                if past_closed:
+                    continue
+                raise
             try:
-                yield from _walk(inner, f"{path}/", depth + 1)
+                yield from _walk(inner, f"{path}/", depth + 1, past_closed)
             finally:
                 os.close(inner)
 
