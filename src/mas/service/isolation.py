@@ -177,7 +177,8 @@ class Enclosure:
             **_kinds(_HIDE, (settings.environ.get(name, "") for name in _OF_THE_DESKTOP)),
             **_kinds(_HIDE, (layout.sessions, layout.at("logs"))),
             **_kinds(_READ, (paths.root, layout.address)),
-            **_kinds(_HIDE, (paths.private, paths.temporary)),
+            # Whoever can open the lock can hold it, and could not be stopped.
+            **_kinds(_HIDE, (paths.private, paths.temporary, paths.lock)),
             **_kinds(_WRITE, self._own(paths.unit, paths.workflows, paths.home)),
         }
         return before, _kinds(_HIDE, homes.secrets()), after
