@@ -73,10 +73,22 @@ def hand_over(trees: Iterable[str], uid: int, gid: int) -> None:
     for tree in trees:
         os.chown(tree, uid, gid, follow_symlinks=False)
         for entry in walk(tree, past_closed=True):
-            info = entry.info
-            shared = info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode)
-            if info.st_uid != uid and not shared:
-                os.chown(entry.name, uid, gid, dir_fd=entry.parent, follow_symlinks=False)
+            if entry.info.st_uid != uid:
+                _give(entry.name, entry.parent, uid, gid)
+
+
+def _give(name: str, directory: int, uid: int, gid: int) -> None:
+    """Give one thing away, which is looked at while it is held: an agent that runs may put another in its place."""
+    try:
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except FileNotFoundError:
+        return
+    try:
+        info = os.fstat(fd)
+        if info.st_nlink == 1 or stat.S_ISDIR(info.st_mode):
+            os.chown(f"/proc/self/fd/{fd}", uid, gid)
+    finally:
+        os.close(fd)
 
 
 def let_pass(directories: Iterable[str], gid: int, to_list: bool = False) -> None:
