@@ -12,6 +12,7 @@ from benchmarks import (
     commands,
     copying,
     crowded,
+    isolating,
     launching,
     lifecycle,
     listing,
@@ -27,6 +28,7 @@ from benchmarks.measure import FULL, QUICK, USUAL
 _RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "RESULTS.md")
 _GROUPS = {
     "start": starting.measure,
+    "isolation": isolating.measure,
     "crowd": crowded.measure,
     "copy": copying.measure,
     "list": listing.measure,

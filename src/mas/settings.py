@@ -16,6 +16,7 @@ from mas.model.isolation import Mode, Policy, SessionLimits, Tier, parse_policy,
 MARKER = ".masrc"
 CONFIG = "config.json"
 DEFAULT_PROVIDER = "demo"
+DEFAULT_PORT = 7717
 LEGACY_TMUX = "mas-tmux"
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 

@@ -20,7 +20,8 @@ from mas.service.account import account_for, find_account
 from mas.service.isolation import Enclosure, choose_isolation, limits_of, policy_of
 from mas.service.tiers import Machine, Tiers
 from mas.service.world import World
-from mas.settings import Settings
+from mas.settings import DEFAULT_PORT, Settings
+from mas.store.address import Address, publish
 from mas.store.probed import Probed
 from tests.site import Site
 from tests.store.samples import mode, new_id, put
@@ -214,6 +215,12 @@ def test_secrets_stay_hidden_in_what_a_policy_shows_unless_it_names_them(house: 
         assert what(rules, os.path.join(house.home, secret)) == "hide", secret
 
 
+def test_the_names_of_other_sessions_are_not_seen_among_control_groups(house: House) -> None:
+    if not os.path.isdir("/sys/fs/cgroup"):
+        pytest.skip("there are no control groups here")
+    assert what(house.rules(), "/sys/fs/cgroup/memory") == "hide"
+
+
 def test_a_policy_shows_opens_and_hides(house: House) -> None:
     for path in ("in/x", "out/x", "in/not/x"):
         put(house.world.layout.root, path)
@@ -221,7 +228,17 @@ def test_a_policy_shows_opens_and_hides(house: House) -> None:
     at = house.world.layout.at
     assert [what(rules, at(path)) for path in ("in/x", "out/x", "in/not/x")] == ["read", "write", "hide"]
     assert what(rules, "/srv") == "read"
-    assert rules.ports == (443, 8080)
+
+
+def test_the_ports_of_a_policy_are_open_and_that_of_mas_itself(house: House) -> None:
+    assert house.rules(Policy()).ports is None
+    assert house.rules(Policy(ports=(443, 8080))).ports == (443, 8080, DEFAULT_PORT)
+    served = publish(house.world.layout.address, Address("http://127.0.0.1:4711"))
+    try:
+        assert house.rules(Policy(ports=(443,))).ports == (443, 4711)
+        assert house.rules(Policy(ports=())).ports == (4711,)
+    finally:
+        os.close(served)
 
 
 def test_a_policy_can_show_everybody_s_temporary_files_but_never_the_sockets_there(site: Site) -> None:

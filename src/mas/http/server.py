@@ -23,8 +23,8 @@ from mas.http.limits import Limits
 from mas.http.log import LogHandler, RequestLog
 from mas.model.errors import BadInput, Unavailable
 from mas.model.reports import ServerInfo
+from mas.settings import DEFAULT_PORT
 
-DEFAULT_PORT = 7717
 _MORE_PORTS = 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with

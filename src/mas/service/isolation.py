@@ -15,6 +15,8 @@ from mas.service.account import Account, account_for, find_account
 from mas.service.homes import Homes, is_in
 from mas.service.tiers import warning
 from mas.service.world import World
+from mas.settings import DEFAULT_PORT
+from mas.store.address import find as find_address
 from mas.store.agents import AgentPlace
 from mas.store.private_home import PrivateHome, hand_over, let_pass
 
@@ -25,6 +27,8 @@ _SYSTEM = (
 )  # fmt: skip
 # Sockets of everything that runs on the machine; what resolves names is put back.
 _RUN = ("/run", "/var/run")
+# Control groups are named after sessions.
+_GROUPS = "/sys/fs/cgroup"
 _NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 # What of a workspace is not for agents to write, whatever a policy says.
 _OURS = ("sessions", "unit", "workflows", "templates", "providers", "logs", "config.json", ".masrc")
@@ -110,12 +114,14 @@ class Enclosure:
     def environment(self, agent: str, path: str) -> dict[str, str]:
         """What an isolated agent has instead of the user's own; `path` is its PATH."""
         home = self._paths.home
+        seen = ":".join(map(self._homes.without_links, path.split(":")))
         return {
             "HOME": home,
             "TMPDIR": _TEMPORARY[0] if self._has_usual else self._paths.at(".tmp", agent),
             **{name: f"{home}/{place}" for name, place in _XDG.items()},
             **self._homes.roots(),
-            "PATH": ":".join(map(self._homes.without_links, path.split(":"))),
+            "PATH": seen,
+            "MAS_PATH": seen,
         }
 
     def argv(self, argv: tuple[str, ...], path: str) -> list[str]:
@@ -151,7 +157,7 @@ class Enclosure:
             binds=tuple((os.path.realpath(temporary), place) for place in self._covered),
             read=_of_kind(_READ, kept),
             hide=_of_kind(_HIDE, kept),
-            ports=self._isolation.policy.ports,
+            ports=self._ports(),
             account=(self._account.uid, self._account.gid) if self._account else None,
         )
 
@@ -163,7 +169,7 @@ class Enclosure:
         layout, paths, homes, settings = self._world.layout, self._paths, self._homes, self._world.settings
         before = {
             **({} if self._is_a else _kinds(_READ, _SYSTEM)),
-            **_kinds(_HIDE, _RUN),
+            **_kinds(_HIDE, (*_RUN, _GROUPS)),
             **_kinds(_READ, (*_NAMES, *_resolver())),
             **_kinds(_HIDE, homes.all),
             **_kinds(_READ, homes.tool_chain(path)),
@@ -182,6 +188,15 @@ class Enclosure:
             **_kinds(_WRITE, self._own(paths.unit, paths.workflows, paths.home)),
         }
         return before, _kinds(_HIDE, homes.secrets()), after
+
+    def _ports(self) -> tuple[int, ...] | None:
+        """The ports of the policy, and that of MAS itself: the one it is served at, or will be if that is free."""
+        ports = self._isolation.policy.ports
+        if ports is None:
+            return None
+        server = find_address(self._paths.root)
+        own = server.url.rpartition(":")[2] if server else ""
+        return tuple(dict.fromkeys((*ports, int(own) if own.isdigit() else DEFAULT_PORT)))
 
     def _own(self, *directories: str) -> tuple[str, ...]:
         """Directories of the session, each of which really is one: a link could lead to anything."""

@@ -9,11 +9,15 @@ import os
 import stat
 from collections.abc import Iterable
 
-from mas.store.atomic import ensure_directory
-from mas.store.layout import PRIVATE_DIR, SessionPaths
+from mas.store.atomic import ensure_directory, write_all
+from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
 from mas.store.tree import remove_tree, walk
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# What login shells read last; before, most set PATH anew.
+_PROFILES = (".profile", ".zprofile")
+_PROFILE = b'# The programs this agent was started with, `mas` among them.\nPATH="${MAS_PATH:-$PATH}"\n'
 
 
 class PrivateHome:
@@ -23,8 +27,17 @@ class PrivateHome:
         self._paths = paths
 
     def make(self) -> None:
-        """See to the home."""
+        """See to the home. What login shells read there is made once; agents may change it."""
+        if os.path.lexists(self._paths.home):
+            ensure_directory(self._paths.home, PRIVATE_DIR)
+            return
         ensure_directory(self._paths.home, PRIVATE_DIR)
+        for name in _PROFILES:
+            fd = os.open(os.path.join(self._paths.home, name), _NEW, PRIVATE_FILE)
+            try:
+                write_all(fd, _PROFILE)
+            finally:
+                os.close(fd)
 
     def make_temporary(self, agent: str) -> str:
         """The directory for an agent's temporary files, made where it is missing."""
