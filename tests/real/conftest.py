@@ -36,6 +36,8 @@ def place(programs: str) -> Iterator[Site]:
     """A fresh workspace that finds the programs; nothing of the caller's environment but the way to other programs."""
     with short_directory() as directory:
         made = Site(directory)
+        # As people have it.
+        made.env["MAS_ISOLATION"] = "auto"
         made.env["PATH"] = f"{programs}:{made.env['PATH']}"
         made.mas("init", made.root)
         try:
