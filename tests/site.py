@@ -177,9 +177,10 @@ class Site:
 
     def _remove_groups(self) -> None:
         """Remove the control groups of sessions that were not stopped."""
-        for path in glob(os.path.join(self.directory, "**", "sessions", "*", ".mas", "groups"), recursive=True):
-            with open(path, encoding="utf-8") as file:
-                assert remove_groups(tuple(file.read().splitlines()), _PATIENCE) == []
+        for depth in ("*", "*/*", "*/*/*"):
+            for path in glob(os.path.join(self.directory, depth, "sessions", "*", ".mas", "groups")):
+                with open(path, encoding="utf-8") as file:
+                    assert remove_groups(tuple(file.read().splitlines()), _PATIENCE) == []
 
     def summoned(self) -> list[psutil.Process]:
         """Every server that came by itself, those that have only just begun too."""

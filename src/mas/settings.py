@@ -229,7 +229,7 @@ def _isolation(word: str | None, config: Mapping[str, Any]) -> tuple[Policy, Tie
         return policy, Tier(word)
     if word not in set(Mode):
         raise BadInput(f"MAS_ISOLATION is {shown(word)}; it can be: {', '.join((*Mode, *Tier))}")
-    return policy._replace(mode=Mode(word)), None
+    return policy._replace(enforce=Mode(word)), None
 
 
 def _flag(word: str | None, config: Mapping[str, Any]) -> bool:

@@ -167,3 +167,6 @@ def leave(site: Site, shell: Terminal, example: str) -> None:
     elif "--follow" in example:
         shell.until("ready")
         shell.type("\x03")
+    elif "--watch" in example:
+        shell.until("this machine")
+        shell.type("\x03")

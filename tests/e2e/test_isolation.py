@@ -167,7 +167,7 @@ def test_settings_that_cannot_be_meant_are_refused_by_name(site: Site, env: str,
 def test_a_team_file_says_how_its_agents_are_isolated_and_limited(lower: Site) -> None:
     text = """
     [isolation]
-    mode = "auto"
+    enforce = "auto"
     hide = ["/srv"]
     run_as = "nobody"
 
@@ -184,7 +184,7 @@ def test_a_team_file_says_how_its_agents_are_isolated_and_limited(lower: Site) -
     session = lower.start("--team", "tight")
     with open(lower.session(session, "config.json"), encoding="utf-8") as file:
         kept = json.load(file)
-    assert kept["isolation"] == {"mode": "auto", "hide": ["/srv"], "runAs": "nobody"}
+    assert kept["isolation"] == {"enforce": "auto", "hide": ["/srv"], "runAs": "nobody"}
     assert kept["limits"] == {"fileSize": "1 GiB", "agent": {"memory": "512 MiB"}}
     assert kept["agents"]["metaManager"]["limits"] == {"files": 64, "fileSize": "4 KiB"}
     # The text that `mas teams` prints is a team file that says the same.
@@ -231,7 +231,7 @@ def test_the_api_takes_and_refuses_by_name(far: Served) -> None:
         assert (refused.status_code, refused.json()["code"]) == (503, "not-isolated")
         for body, words in (
             ({"isolation": "perhaps"}, "isolation"),
-            ({"isolation": {"mode": "auto", "reed": []}}, "reed"),
+            ({"isolation": {"enforce": "auto", "reed": []}}, "reed"),
             ({"limits": {"memory": "much"}}, "limits.memory"),
             ({"limits": {"agent": {"disk": 1}}}, "disk"),
             ({"isolation": {"hide": ["~other"]}}, "isolation.hide"),
@@ -259,6 +259,6 @@ def test_a_private_home_goes_along_with_clones_and_archives_and_what_was_for_a_m
 
 
 def test_the_mode_of_the_environment_is_nearer_than_that_of_the_workspace(site: Site) -> None:
-    configure(site, isolation={"mode": "require", "hide": ["/srv"]})
+    configure(site, isolation={"enforce": "require", "hide": ["/srv"]})
     session = site.start(*SOLO)
-    assert metadata(site, session)["isolation"]["policy"] == {"mode": Mode.OFF, "hide": ["/srv"]}
+    assert metadata(site, session)["isolation"]["policy"] == {"enforce": Mode.OFF, "hide": ["/srv"]}

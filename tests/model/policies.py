@@ -14,7 +14,7 @@ _CORES = st.none() | st.floats(0.01, 4096)
 
 POLICIES = st.builds(
     Policy,
-    mode=st.none() | st.sampled_from(Mode),
+    enforce=st.none() | st.sampled_from(Mode),
     read=_PATHS,
     write=_PATHS,
     hide=_PATHS,

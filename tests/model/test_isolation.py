@@ -40,7 +40,7 @@ def test_the_body_of_limits_reads_back_as_the_same_limits(limits: SessionLimits)
 
 
 def test_a_policy_is_a_word_or_an_object() -> None:
-    assert parse_policy("require") == parse_policy({"mode": "require"}) == Policy(Mode.REQUIRE)
+    assert parse_policy("require") == parse_policy({"enforce": "require"}) == Policy(Mode.REQUIRE)
     assert parse_policy(None) == Policy()
     body = {"read": ["~/data", "/srv"], "write": ["out"], "hide": ["/opt/x"], "ports": [443], "runAs": "agents"}
     assert parse_policy(body) == Policy(None, ("~/data", "/srv"), ("out",), ("/opt/x",), (443,), "agents")
@@ -51,7 +51,7 @@ def test_a_policy_is_a_word_or_an_object() -> None:
     ("body", "words"),
     [
         ("perhaps", "isolation is 'perhaps'; it can be: auto, require, off"),
-        ({"mode": "A"}, "isolation.mode is 'A'"),
+        ({"enforce": "A"}, "isolation.enforce is 'A'"),
         (7, "isolation must be an object"),
         ({"reed": []}, "Unknown field 'reed' in isolation"),
         ({"read": "/x"}, "isolation.read must be a list of paths"),

@@ -443,5 +443,5 @@ def test_what_agents_write_belongs_to_the_account_and_comes_back_to_root(site: S
 
 
 def test_settings_without_a_word_isolate_as_far_as_the_machine_can(site: Site) -> None:
-    assert Settings(root="", user_socket="", private_sockets="").isolation.mode is None
+    assert Settings(root="", user_socket="", private_sockets="").isolation.enforce is None
     assert choose_isolation(choosing(site, "namespaces", "bwrap", "landlock"), Run())[0].tier == Tier.A

@@ -56,7 +56,7 @@ def test_a_session_is_created_and_the_shell_is_in_it(site: Site) -> None:
         create_session_workspace "" "run file.json" >printed
         test "$(cat printed)" = "$MAS_SESSION_ID" && test "$SESSION_ID" = "$MAS_SESSION_ID"
         test -z "${MAS_DATA_DIR+set}${MAS_SESSION_MODE+set}"
-        unset MAS_SERVER
+        unset MAS_SERVER MAS_ISOLATION
         env | grep -E '^(MAS_[A-Z_]+|UNIT_DIR|WORKFLOWS_DIR|SESSION_NAME)=' | grep -vE '^MAS_(TEST_RUN|DIR)=' | sort
     """
     done = bash(site, script)

@@ -60,7 +60,7 @@ def _text(session: SessionDetail, out: Render) -> None:
 
 
 def _isolation(isolation: Isolation) -> str:
-    if isolation.policy.mode is Mode.OFF:
+    if isolation.policy.enforce is Mode.OFF:
         return "off"
     words = f"tier {isolation.tier}" + (f" ({isolation.how})" if isolation.how else "")
     if isolation.account:

@@ -75,7 +75,9 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
             provider=args.provider or wanted.provider,
             command=args.program,
             lazy_units=args.lazy_units or wanted.lazy_units,
-            isolation=wanted.isolation._replace(mode=Mode(args.isolation) if args.isolation else wanted.isolation.mode),
+            isolation=wanted.isolation._replace(
+                enforce=Mode(args.isolation) if args.isolation else wanted.isolation.enforce
+            ),
         ),
         # The environment is this program's: a server would not see it.
         legacy_asked() or (isinstance(body, dict) and "sessionMode" in body),

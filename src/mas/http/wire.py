@@ -50,7 +50,7 @@ class SessionLimitsBody(LimitsBody):
 class IsolationBody(Body):
     """How agents are isolated, and what they may see or not. Paths are absolute, `~/…`, or in the workspace."""
 
-    mode: Literal["auto", "require", "off"] | None = None
+    enforce: Literal["auto", "require", "off"] | None = None
     read: list[str] | None = None
     write: list[str] | None = None
     hide: list[str] | None = None

@@ -32,9 +32,9 @@ class Mode(StrEnum):
 
 
 class Policy(NamedTuple):
-    """What agents may see and use beyond the usual, or may not; a mode of None is not said."""
+    """What agents may see and use beyond the usual, or may not; an `enforce` of None is not said."""
 
-    mode: Mode | None = None
+    enforce: Mode | None = None
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Policy(NamedTuple):
     def under(self, far: "Policy") -> "Policy":
         """This policy with what a farther one says besides: lists add up, the nearer word decides."""
         return Policy(
-            self.mode or far.mode,
+            self.enforce or far.enforce,
             _both(self.read, far.read),
             _both(self.write, far.write),
             _both(self.hide, far.hide),
@@ -120,12 +120,12 @@ def parse_policy(value: object, what: str = "isolation", run_as: str = "runAs") 
         return Policy()
     if isinstance(value, str):
         return Policy(parse_mode(value, what))
-    fields = known(value, what, {"mode", "read", "write", "hide", "ports", run_as})
-    mode, account = text(fields, "mode"), text(fields, run_as)
+    fields = known(value, what, {"enforce", "read", "write", "hide", "ports", run_as})
+    mode, account = text(fields, "enforce"), text(fields, run_as)
     if account == "":
         raise BadInput(f"{what}.{run_as} is empty")
     return Policy(
-        None if mode is None else parse_mode(mode, f"{what}.mode"),
+        None if mode is None else parse_mode(mode, f"{what}.enforce"),
         _paths(fields, "read", what),
         _paths(fields, "write", what),
         _paths(fields, "hide", what),
@@ -136,12 +136,12 @@ def parse_policy(value: object, what: str = "isolation", run_as: str = "runAs") 
 
 def policy_body(policy: Policy, run_as: str = "runAs") -> str | dict[str, Any]:
     """What `parse_policy` reads back as the same."""
-    if policy == Policy(policy.mode) and policy.mode:
-        return str(policy.mode)
+    if policy == Policy(policy.enforce) and policy.enforce:
+        return str(policy.enforce)
     lists = {"read": policy.read, "write": policy.write, "hide": policy.hide}
     body: dict[str, Any] = {key: list(paths) for key, paths in lists.items() if paths}
-    if policy.mode:
-        body = {"mode": str(policy.mode), **body}
+    if policy.enforce:
+        body = {"enforce": str(policy.enforce), **body}
     if policy.ports is not None:
         body["ports"] = list(policy.ports)
     if policy.run_as:

@@ -144,7 +144,7 @@ def _tables(team: TeamView) -> dict[str, dict[str, Any]]:
     """What the file says of isolation and limits, a table each."""
     policy = policy_body(team.isolation, "run_as")
     tables = {
-        "isolation": {"mode": policy} if isinstance(policy, str) else policy,
+        "isolation": {"enforce": policy} if isinstance(policy, str) else policy,
         "limits": session_limits_body(team.limits, "file_size"),
     }
     return {name: table for name, table in tables.items() if table}

@@ -98,7 +98,7 @@ def _isolation(world: World) -> Iterator[Check]:
     tiers, policy = world.tiers(), world.settings.isolation
     tiers.forget()
     got = tiers.view(policy)
-    if policy.mode is Mode.OFF:
+    if policy.enforce is Mode.OFF:
         yield Check("isolation", True, "off: agents can do whatever you can")
     elif got.tier is None:
         yield Check("isolation", False, got.problem, "see below; or set isolation to auto")

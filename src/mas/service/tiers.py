@@ -63,10 +63,10 @@ class Tiers:
 
     def choose(self, policy: Policy) -> Isolation:
         """What a session with this policy gets; `NotIsolated` if that is less than it requires."""
-        if policy.mode is Mode.OFF:
+        if policy.enforce is Mode.OFF:
             return Isolation(Tier.D, policy=policy)
         tier, how = self.best()
-        if policy.mode is Mode.REQUIRE and tier is not Tier.A:
+        if policy.enforce is Mode.REQUIRE and tier is not Tier.A:
             raise NotIsolated(
                 f"Isolation is required, and agents can only have tier {tier} ({NAMES[how]}): {self.reason()}",
                 "mas doctor; with less: mas start --isolation auto",
@@ -126,6 +126,6 @@ def circumstances(environ: Mapping[str, str]) -> str:
 
 def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
     """What people should know of a tier lower than the best, in one line; nothing where they chose to have none."""
-    if isolation.tier == Tier.A or isolation.policy.mode is Mode.OFF:
+    if isolation.tier == Tier.A or isolation.policy.enforce is Mode.OFF:
         return ()
     return (f"Isolation is tier {isolation.tier} only ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)

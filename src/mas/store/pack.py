@@ -195,10 +195,14 @@ def _extract(path: str, target: str, progress: Progress | None) -> None:
 def _extract_file(tar: tarfile.TarFile, path: str, member: tarfile.TarInfo) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
+        end = 0
         for start, data in _data(tar, member):
-            file.seek(start)
+            if start != end:
+                file.seek(start)
             file.write(data)
-        file.truncate(member.size)
+            end = start + len(data)
+        if end != member.size:
+            file.truncate(member.size)
         os.fchmod(fd, member.mode & 0o777)
     os.utime(path, (member.mtime, member.mtime))
 
