@@ -16,7 +16,7 @@ VERBS = [
     "prune of the trash", "prune of archives", "list after tmux ended", "send of the first message",
     "restart of an agent",
 ]  # fmt: skip
-# What a disk refuses goes the same way for whatever reason: where every step is tried for one, some are for others.
+# An error goes the same way whatever it is: every step is tried with one, and some with the others.
 STRIDE = 3
 # What a verb may say when the disk, or tmux, would not let it do its work.
 EXPECTED = {"DiskFull", "DiskRefused", "Unavailable", "Corrupt"}
@@ -54,7 +54,7 @@ def test_a_disk_that_refuses_from_any_step_on_is_told_and_all_is_well_when_it_is
 
 @pytest.mark.parametrize("scene", VERBS)
 def test_a_verb_interrupted_at_any_step_leaves_nothing_half_done(field: Field, driver: Driver, scene: str) -> None:
-    assert cut_at_every_step(field, driver, scene, Cut.INTERRUPT, was_interrupted) > 0
+    assert cut_at_every_step(field, driver, scene, Cut.INTERRUPT, was_interrupted, STRIDE) > 0
 
 
 def test_a_start_whose_files_cannot_be_brought_to_the_disk_is_undone(field: Field, driver: Driver) -> None:
