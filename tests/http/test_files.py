@@ -261,10 +261,10 @@ def test_a_log_that_is_none_is_neither_read_nor_waited_for(shared: Served, how: 
                 file.write(SECRET)
     else:
         for name in names:
-            path = os.path.join(logs, name)
-            if os.path.exists(path):
-                os.unlink(path)
-            os.mkfifo(path) if how == "pipe" else os.symlink(place.secret, path)
+            # In one step: the server may just be writing there.
+            made = os.path.join(logs, f"{name}.made")
+            os.mkfifo(made) if how == "pipe" else os.symlink(place.secret, made)
+            os.rename(made, os.path.join(logs, name))
     before = _contents(place.outside)
     for path in ("logs", "logs?agent=00", "agents/00/output"):
         answer = client.get(f"/sessions/{place.session}/{path}")
