@@ -25,26 +25,24 @@ def list_sessions(
         raise BadInput("limit and offset must not be negative")
     warnings: list[str] = []
     if status == Gone.ARCHIVED:
-        found = [
-            _info(
-                world,
-                IndexEntry(info.session_id, Status.STOPPED, info.created_at, info.archived_at, info.name, info.agents),
-            )
+        entries = [
+            IndexEntry(info.session_id, Status.STOPPED, info.created_at, info.archived_at, info.name, info.agents)
             for info in world.archives.list()
         ]
     elif status == Gone.DELETED:
-        found = [_info(world, _trashed(world, trashed)) for trashed in world.workspace.trashed()]
+        entries = [_trashed(world, trashed) for trashed in world.workspace.trashed()]
     else:
         entries, warnings = reconcile(world)
-        found = [_info(world, entry) for entry in entries if status is None or entry.status == status]
-    found.sort(key=lambda info: (info.created_at, info.session_id))
+        entries = [entry for entry in entries if status is None or entry.status == status]
+    entries.sort(key=lambda entry: (entry.created_at, entry.session_id))
+    page = entries[offset : None if limit is None else offset + limit]
     if status in set(Gone):
-        found = [info._replace(status=status) for info in found]
-    end = None if limit is None else offset + limit
-    page = found[offset:end]
-    if agents and status not in set(Gone):
-        page = [info._replace(agents=_agents(world, info.session_id)) for info in page]
-    return SessionList(tuple(page), len(found), tuple(warnings))
+        found = tuple(_info(world, entry, status or "") for entry in page)
+    else:
+        found = tuple(
+            _info(world, entry, entry.status, _agents(world, entry.session_id) if agents else ()) for entry in page
+        )
+    return SessionList(found, len(entries), tuple(warnings))
 
 
 def _agents(world: World, session_id: str) -> tuple[AgentRun, ...]:
@@ -65,13 +63,13 @@ def _trashed(world: World, trashed: Trashed) -> IndexEntry:
     return entry._replace(last_activity=trashed.deleted_at)
 
 
-def _info(world: World, entry: IndexEntry) -> SessionInfo:
+def _info(world: World, entry: IndexEntry, status: str, agents: tuple[AgentRun, ...] = ()) -> SessionInfo:
     paths = world.layout.session(entry.session_id)
     return SessionInfo(
         session_id=entry.session_id,
         tmux_session=tmux_name(entry.session_id),
         name=entry.name,
-        status=entry.status,
+        status=status,
         created_at=entry.created_at,
         last_activity=entry.last_activity,
         working_dir=paths.root,
@@ -80,4 +78,5 @@ def _info(world: World, entry: IndexEntry) -> SessionInfo:
         agent_count=entry.agents,
         tmux_socket=entry.socket,
         tier=entry.tier,
+        agents=agents,
     )

@@ -12,6 +12,8 @@ from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
 from mas.store.layout import PRIVATE_FILE
 
 _BLOCK = 1 << 20
+# Most files of MAS are smaller; what is read at once, and is less than was asked for, is all there is.
+_SMALL = 1 << 16
 _LARGEST = 1 << 28
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -93,13 +95,14 @@ def read_file(path: str) -> bytes:
     # Not blocking: a pipe in its place would have us wait for ever.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        size = os.fstat(fd).st_size
-        if size > _LARGEST:
-            raise OSError(errno.EINVAL, "too large to be a file of MAS", path)
         # A listing reads two files of every session; a file object for each would take half as long again.
-        data = os.read(fd, size + 1)
-        while len(data) <= _LARGEST and (block := os.read(fd, _BLOCK)):
+        data = os.read(fd, _SMALL)
+        if len(data) < _SMALL:
+            return data
+        while block := os.read(fd, _BLOCK):
             data += block
+            if len(data) > _LARGEST:
+                raise OSError(errno.EINVAL, "too large to be a file of MAS", path)
         return data
     finally:
         os.close(fd)
