@@ -31,7 +31,8 @@ def fuzz(served: Served, examples: int, starting: bool, seed: int) -> tuple[int,
             *("--max-examples", str(examples), "--seed", str(seed)),
             # A stream never ends.
             *("--phases", "examples,coverage,fuzzing", "--exclude-path", "/events"),
-            *("--exclude-checks", _UNSAYABLE, "--request-timeout", "60", "--no-color"),
+            # Longer than the longest wait that can be asked for.
+            *("--exclude-checks", _UNSAYABLE, "--request-timeout", "120", "--no-color"),
             *which,
         ],
         capture_output=True,
