@@ -28,11 +28,9 @@ class PrivateHome:
 
     def make(self) -> None:
         """See to the home. What login shells read there is made once; agents may change it."""
-        if os.path.lexists(self._paths.home):
-            ensure_directory(self._paths.home, PRIVATE_DIR)
-            return
+        is_new = not os.path.lexists(self._paths.home)
         ensure_directory(self._paths.home, PRIVATE_DIR)
-        for name in _PROFILES:
+        for name in _PROFILES if is_new else ():
             fd = os.open(os.path.join(self._paths.home, name), _NEW, PRIVATE_FILE)
             try:
                 write_all(fd, _PROFILE)
