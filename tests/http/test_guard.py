@@ -183,7 +183,7 @@ def test_a_websocket_that_cannot_be_opened_is_not_kept(shared: Served, headers: 
     assert answer.status in (0, 400, 401, 403, 426)
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/openapi.json", "/docs", "/metrics", "/events", "/", "/sessions/"])
+@pytest.mark.parametrize("path", ["/nowhere", "/openapi.json", "/docs", "/metrics", "/events", "/assets", "/sessions/"])
 def test_nothing_can_be_learned_without_a_token(shared: Served, path: str) -> None:
     for method in ("GET", "POST", "HEAD", "OPTIONS", "PUT"):
         answer = shared.client("").request(method, path)

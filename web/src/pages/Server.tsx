@@ -1,0 +1,72 @@
+// The server and the machine: health, and what all sessions take.
+
+import type { ReactNode } from "react";
+import { Loading, ProblemBox } from "../parts/basics.tsx";
+import { Plot } from "../parts/Plot.tsx";
+import type { Check } from "../protocol/shapes.ts";
+import { useCell, useLoaded } from "../state/hooks.ts";
+import { useMas } from "../state/mas.ts";
+import { linesOf, parseMetrics } from "../state/samples.ts";
+import { bytes, clock } from "../state/words.ts";
+import { useSamples } from "./Numbers.tsx";
+
+const EVERY = 5000;
+
+export default function ServerPage(): ReactNode {
+  const mas = useMas();
+  const health = useLoaded(() => mas.api.get<{ status: string; version: string }>("/health"), []);
+  const doctor = useLoaded(() => mas.api.get<{ checks: Check[]; ok: boolean }>("/doctor"), []);
+  const warnings = useCell(mas.live.warnings);
+  return (
+    <>
+      <div className="bar">
+        <h1>Server</h1>
+        <span className="quiet">{health.value && `${health.value.status}, version ${health.value.version}`}</span>
+        <span className="grow" />
+        <a className="button" href="/docs">API</a>
+        <button type="button" onClick={() => void mas.api.post("/logout").finally(() => location.reload())}>Sign out</button>
+      </div>
+      <Numbers />
+      <h2>Checks</h2>
+      {doctor.problem && <ProblemBox problem={doctor.problem} retry={doctor.again} />}
+      {!doctor.value && !doctor.problem && <Loading what="checks" />}
+      <ul className="checks">
+        {doctor.value?.checks.map((check) => (
+          <li key={check.name} className={check.ok ? "is-idle" : "is-error"}>
+            <span aria-hidden="true">{check.ok ? "✓" : "✕"}</span> <b>{check.name}</b> {check.text} {check.hint && !check.ok && <code>{check.hint}</code>}
+          </li>
+        ))}
+      </ul>
+      {warnings.length > 0 && (
+        <>
+          <h2>Warnings since the page was opened</h2>
+          <ul className="checks">{warnings.map((event) => <li key={event.id}><time>{clock(event.at)}</time> {String(event.text ?? "")}</li>)}</ul>
+        </>
+      )}
+    </>
+  );
+}
+
+function Numbers(): ReactNode {
+  const { api } = useMas();
+  const { samples, problem } = useSamples(async () => parseMetrics(await api.text("/metrics")), "metrics", EVERY);
+  if (problem && samples.length === 0) return <ProblemBox problem={problem} />;
+  if (samples.length === 0) return <Loading what="numbers" />;
+  const times = samples.map((sample) => sample.at);
+  const named = (prefix: string): { label: string; values: (number | null)[] }[] => {
+    const names = Object.keys(samples.at(-1)?.values ?? {}).filter((name) => name.startsWith(prefix));
+    return linesOf(samples, names).map((line) => ({ ...line, label: line.label.slice(prefix.length) }));
+  };
+  const one = (name: string, label: string): { label: string; values: (number | null)[] }[] => linesOf(samples, [name]).map((line) => ({ ...line, label }));
+  const whole = (value: number): string => String(Math.round(value * 10) / 10);
+  return (
+    <div className="plots">
+      <Plot title="Sessions by status" times={times} lines={named("mas_sessions.")} format={whole} />
+      <Plot title="Agents by state" times={times} lines={named("mas_agents.")} format={whole} />
+      <Plot title="Messages by state" times={times} lines={named("mas_messages.")} format={whole} />
+      <Plot title="Disk of all sessions" times={times} lines={one("mas_disk_bytes", "disk")} format={bytes} />
+      <Plot title="Processes of all sessions" times={times} lines={one("mas_processes", "processes")} format={whole} />
+      <Plot title="How late the server is (ms)" times={times} lines={one("mas_event_loop_lag_seconds", "lag").map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value * 1000)) }))} format={whole} />
+    </div>
+  );
+}
