@@ -9,7 +9,7 @@ import { useCell, useKeys } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref } from "../state/route.ts";
-import { LARGE, type Screen, type Screens } from "../terminal/screen.ts";
+import type { Screen, Screens } from "../terminal/screen.ts";
 import { Asking } from "./Approvals.tsx";
 
 export function AgentView({ agent, detail, session, screens }: { agent: Agent; detail: SessionDetail; session: Watched; screens: Screens }): ReactNode {
@@ -37,7 +37,7 @@ export function AgentView({ agent, detail, session, screens }: { agent: Agent; d
         {detail.agents.map((one) => (
           <a key={one.id} href={sessionHref(detail.sessionId, "team", one.id)} aria-current={one.id === agent.id ? "page" : undefined}>
             <span><b>{one.id}</b> <span className="role">{one.role}</span></span>
-            <Badge state={one.state} source={one.stateSource} text={one.stateText} />
+            <Badge state={one.state} source={one.stateSource} text={one.stateText} small />
           </a>
         ))}
       </nav>
@@ -71,7 +71,10 @@ function Full({ screen, search }: { screen: Screen; search: () => void }): React
     const here = place.current;
     if (!here) return;
     const { terminal } = screen;
-    screen.showLarge(here, LARGE);
+    screen.showLarge(here);
+    const resized = new ResizeObserver(() => screen.enlarge(here));
+    resized.observe(here);
+    const changed = terminal.onResize(() => screen.enlarge(here));
     terminal.attachCustomKeyEventHandler((event) => ours(event, screen, search));
     const focused = (): void => setTyping(true);
     const blurred = (): void => setTyping(false);
@@ -79,6 +82,8 @@ function Full({ screen, search }: { screen: Screen; search: () => void }): React
     terminal.textarea?.addEventListener("blur", blurred);
     terminal.focus();
     return () => {
+      resized.disconnect();
+      changed.dispose();
       terminal.textarea?.removeEventListener("focus", focused);
       terminal.textarea?.removeEventListener("blur", blurred);
       terminal.attachCustomKeyEventHandler(() => true);

@@ -1,18 +1,19 @@
 // What a session takes of the machine, over the time one looks.
 
-import { useEffect, useState, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
 import { Plot } from "../parts/Plot.tsx";
-import { path, told, type Problem } from "../protocol/api.ts";
+import { path } from "../protocol/api.ts";
 import type { SessionStats } from "../protocol/shapes.ts";
 import { useMas } from "../state/mas.ts";
-import { added, linesOf, numbersIn, type Sample } from "../state/samples.ts";
+import { linesOf, numbersIn } from "../state/samples.ts";
+import { useSamples } from "../state/useSamples.ts";
 import { bytes } from "../state/words.ts";
 
 const EVERY = 3000;
 const KNOWN = new Set(["agents", "liveAgents", "processes", "disk"]);
 
-export function NumbersView({ sessionId }: { sessionId: string }): ReactNode {
+export default function NumbersView({ sessionId }: { sessionId: string }): ReactNode {
   const { api } = useMas();
   const { samples, problem } = useSamples(async () => numbersIn(await api.get<SessionStats>(path`/sessions/${sessionId}/stats`)), sessionId, EVERY);
   if (problem && samples.length === 0) return <ProblemBox problem={problem} />;
@@ -30,33 +31,4 @@ export function NumbersView({ sessionId }: { sessionId: string }): ReactNode {
       {more.map((name) => <Plot key={name} title={name} times={times} lines={linesOf(samples, [name])} format={/mem|bytes|disk|rss/i.test(name) ? bytes : plain} />)}
     </div>
   );
-}
-
-/** Numbers taken every so often while one looks. */
-export function useSamples(take: () => Promise<Record<string, number>>, on: string, every: number): { samples: Sample[]; problem: Problem | null } {
-  const [samples, setSamples] = useState<Sample[]>([]);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let wanted = true;
-    const once = async (): Promise<void> => {
-      try {
-        const values = await take();
-        if (!wanted) return;
-        setSamples((known) => added(known, values, Date.now()));
-        setProblem(null);
-      } catch (error) {
-        if (wanted) setProblem(told(error));
-      }
-      if (wanted) timer = setTimeout(() => void once(), every);
-    };
-    setSamples([]);
-    void once();
-    return () => {
-      wanted = false;
-      clearTimeout(timer);
-    };
-    // What is taken changes with what it is taken of.
-  }, [on, every]);
-  return { samples, problem };
 }

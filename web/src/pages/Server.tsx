@@ -8,7 +8,7 @@ import { useCell, useLoaded } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { linesOf, parseMetrics } from "../state/samples.ts";
 import { bytes, clock } from "../state/words.ts";
-import { useSamples } from "./Numbers.tsx";
+import { useSamples } from "../state/useSamples.ts";
 
 const EVERY = 5000;
 

@@ -1,6 +1,6 @@
 // One session: its team, messages, files and numbers.
 
-import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { lazy, useEffect, useMemo, useState, type ReactNode } from "react";
 import { Badge, Loading, ProblemBox } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
 import type { SessionDetail, SessionInfo } from "../protocol/shapes.ts";
@@ -13,8 +13,9 @@ import { Screens } from "../terminal/screen.ts";
 import { AgentView } from "./Agent.tsx";
 import { FilesView } from "./Files.tsx";
 import { MessagesView } from "./Messages.tsx";
-import { NumbersView } from "./Numbers.tsx";
 import { TeamView } from "./Team.tsx";
+
+const NumbersView = lazy(() => import("./Numbers.tsx"));
 
 type Here = Extract<Route, { page: "session" }>;
 const TABS: readonly [Tab, string][] = [

@@ -21,7 +21,7 @@ function Drawn({ part }: { part: Part }): ReactNode {
       return <blockquote><Words inline={part.inline} /></blockquote>;
     case "list": {
       const Tag = part.ordered ? "ol" : "ul";
-      return <Tag>{part.items.map((item, number) => <li key={number}><Words inline={item} /></li>)}</Tag>;
+      return <Tag>{part.items.map((item, number) => <li key={number}><Item parts={item} /></li>)}</Tag>;
     }
     case "table":
       return (
@@ -35,6 +35,11 @@ function Drawn({ part }: { part: Part }): ReactNode {
     case "rule":
       return <hr />;
   }
+}
+
+/** What a list item holds; a text alone needs no paragraph of its own. */
+function Item({ parts }: { parts: readonly Part[] }): ReactNode {
+  return parts.map((part, number) => (part.kind === "paragraph" && number === 0 ? <Words key={number} inline={part.inline} /> : <Drawn key={number} part={part} />));
 }
 
 function Words({ inline }: { inline: readonly Inline[] }): ReactNode {

@@ -50,7 +50,6 @@ export function Palette({ close }: { close: () => void }): ReactNode {
     <Dialog title="Go to" close={close}>
       <input
         autoFocus
-        type="search"
         role="combobox"
         aria-expanded="true"
         aria-controls="places"
@@ -66,6 +65,7 @@ export function Palette({ close }: { close: () => void }): ReactNode {
           if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, places.length - 1));
           else if (event.key === "ArrowUp") setAt(Math.max(chosen - 1, 0));
           else if (event.key === "Enter") go(places[chosen]);
+          else if (event.key === "Escape") close();
           else return;
           event.preventDefault();
         }}

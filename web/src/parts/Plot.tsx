@@ -9,7 +9,7 @@ export interface Line {
 }
 
 // Told apart by lightness as well as by colour.
-const STROKES = ["#0d7d7d", "#c2571a", "#6a4fb5", "#b8860b", "#5a6672"];
+const STROKES = ["#0d8a8a", "#d0651f", "#7d63c9", "#b8860b", "#7c8a96", "#c2418d", "#4b8b2f"];
 const HEIGHT = 180;
 
 export function Plot({ title, times, lines, format }: { title: string; times: number[]; lines: Line[]; format: (value: number) => string }): ReactNode {
@@ -27,10 +27,10 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
       {
         width: here.clientWidth || 300,
         height: HEIGHT,
-        series: [{}, ...lines.map((line, number) => ({ label: line.label, stroke: STROKES[number % STROKES.length] as string, width: 2, spanGaps: false, value: (_: uPlot, value: number | null) => (value === null ? "" : format(value)) }))],
+        series: [{}, ...lines.map((line, number) => ({ label: line.label, stroke: STROKES[number % STROKES.length] as string, width: 2, spanGaps: false }))],
         axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
         scales: { y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
-        legend: { live: true },
+        legend: { show: false },
         cursor: { drag: { x: false, y: false } },
       },
       data,
@@ -47,11 +47,18 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
     // New values are given to the plot there is.
   }, [labels]);
   useEffect(() => plot.current?.setData(data), [times]);
-  const now = lines.map((line) => `${line.label} ${format(line.values.at(-1) ?? 0)}`).join(", ");
   return (
     <figure className="plot">
-      <figcaption>{title}<span className="unseen">, now: {now}</span></figcaption>
+      <figcaption>{title}</figcaption>
       <div ref={place} aria-hidden="true" />
+      <ul className="legend" aria-label={`${title}, now`}>
+        {lines.map((line, number) => (
+          <li key={line.label}>
+            <span className="swatch" style={{ background: STROKES[number % STROKES.length] }} aria-hidden="true" />
+            {line.label} <b>{format(line.values.at(-1) ?? 0)}</b>
+          </li>
+        ))}
+      </ul>
     </figure>
   );
 }

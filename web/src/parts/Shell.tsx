@@ -23,7 +23,7 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
         <nav aria-label="Main">
           <a href="#/" aria-current={here("sessions")}>Sessions</a>
           <a href="#/approvals" aria-current={here("approvals")}>
-            Approvals{waiting > 0 && <span className="bubble">{waiting}<span className="unseen"> waiting</span></span>}
+            Approvals{waiting > 0 && " "}{waiting > 0 && <span className="bubble">{waiting}<span className="unseen"> waiting</span></span>}
           </a>
           <a href="#/server" aria-current={here("server")}>Server</a>
         </nav>

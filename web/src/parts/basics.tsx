@@ -19,11 +19,11 @@ const SIGNS: Record<AgentState | Status, string> = {
   deleted: "✕",
 };
 
-export function Badge({ state, source, text }: { state: AgentState | Status; source?: string; text?: string }): ReactNode {
-  const title = [text, source && `told by ${source}`].filter(Boolean).join(" · ");
+export function Badge({ state, source, text, small = false }: { state: AgentState | Status; source?: string; text?: string; small?: boolean }): ReactNode {
+  const title = [small && state, text, source && `told by ${source}`].filter(Boolean).join(" · ");
   return (
     <span className={`badge is-${state}`} title={title || undefined}>
-      <span aria-hidden="true">{SIGNS[state] ?? "?"}</span> {state}
+      <span aria-hidden="true">{SIGNS[state] ?? "?"}</span> {small ? <span className="unseen">{state}</span> : state}
     </span>
   );
 }

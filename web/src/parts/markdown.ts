@@ -5,14 +5,15 @@ export type Inline = { kind: "text" | "code" | "strong" | "em"; text: string } |
 export type Part =
   | { kind: "heading"; level: number; inline: Inline[] }
   | { kind: "paragraph"; inline: Inline[] }
-  | { kind: "list"; ordered: boolean; items: Inline[][] }
+  | { kind: "list"; ordered: boolean; items: Part[][] }
   | { kind: "quote"; inline: Inline[] }
   | { kind: "table"; head: Inline[][]; rows: Inline[][][] }
   | { kind: "code"; text: string }
   | { kind: "rule" };
 
 const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
-const ITEM = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/;
+const ITEM = /^( {0,3}(?:[-*+]|(\d+)[.)])\s+)(.*)$/;
+const FENCE = /^\s*(```|~~~)/;
 
 export function parseMarkdown(text: string): Part[] {
   const lines = text.replace(/\r\n?/g, "\n").split("\n");
@@ -29,9 +30,9 @@ export function parseMarkdown(text: string): Part[] {
   while (at < lines.length) {
     const line = lines[at] ?? "";
     const heading = /^(#{1,6})\s+(.*?)\s*#*$/.exec(line);
-    if (/^\s*(```|~~~)/.test(line)) {
+    if (FENCE.test(line)) {
       at += 1;
-      parts.push({ kind: "code", text: gather((next) => !/^\s*(```|~~~)/.test(next)).join("\n") });
+      parts.push({ kind: "code", text: gather((next) => !FENCE.test(next)).join("\n") });
       at += 1;
     } else if (heading) {
       parts.push({ kind: "heading", level: heading[1]?.length ?? 1, inline: parseInline(heading[2] ?? "") });
@@ -40,7 +41,7 @@ export function parseMarkdown(text: string): Part[] {
       parts.push({ kind: "rule" });
       at += 1;
     } else if (ITEM.test(line)) {
-      parts.push(list(gather((next) => ITEM.test(next) || /^\s{2,}\S/.test(next))));
+      parts.push(list(gather((next) => ITEM.test(next) || /^\s{2,}\S/.test(next) || (next.trim() === "" && /^\s{2,}\S/.test(lines[at + 1] ?? "")))));
     } else if (line.startsWith(">")) {
       const quoted = gather((next) => next.startsWith(">")).map((one) => one.replace(/^>\s?/, ""));
       parts.push({ kind: "quote", inline: parseInline(quoted.join(" ")) });
@@ -59,19 +60,23 @@ export function parseMarkdown(text: string): Part[] {
   return parts;
 }
 
+/** The items of a list; whatever is indented beneath one belongs to it. */
 function list(lines: readonly string[]): Part {
-  const items: string[] = [];
+  const items: string[][] = [];
   let ordered = false;
+  let indent = 0;
   for (const line of lines) {
     const item = ITEM.exec(line);
     if (item) {
-      ordered = item[1] !== undefined;
-      items.push(item[2] ?? "");
+      ordered = item[2] !== undefined;
+      indent = item[1]?.length ?? 0;
+      items.push([item[3] ?? ""]);
     } else {
-      items.push(`${items.pop() ?? ""} ${line.trim()}`);
+      const blank = /^\s*/.exec(line)?.[0].length ?? 0;
+      items.at(-1)?.push(line.slice(Math.min(indent, blank)));
     }
   }
-  return { kind: "list", ordered, items: items.map(parseInline) };
+  return { kind: "list", ordered, items: items.map((item) => parseMarkdown(item.join("\n"))) };
 }
 
 function cells(line: string): Inline[][] {

@@ -9,7 +9,10 @@ import { Cell } from "../state/cell.ts";
 import { crop } from "./crop.ts";
 
 export const SMALL = 11;
-export const LARGE = 14;
+const LEAST_LARGE = 12;
+const MOST_LARGE = 16;
+// How wide a character of a monospaced font is for its height.
+const WIDTH = 0.605;
 const HISTORY = 5000;
 const FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const COLOURS = { background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73" };
@@ -92,13 +95,19 @@ export class Screen implements Sink {
   }
 
   /** Show all of it, to be typed into. */
-  showLarge(place: HTMLElement, fontSize: number): void {
+  showLarge(place: HTMLElement): void {
     this.window = null;
     this.host.inert = false;
     this.host.style.transform = "";
     this.terminal.options.disableStdin = false;
-    this.terminal.options.fontSize = fontSize;
     place.append(this.host);
+    this.enlarge(place);
+  }
+
+  /** Take the largest letters with which all columns fit; where none does, one can scroll. */
+  enlarge(place: HTMLElement): void {
+    const fitting = Math.floor((place.clientWidth - 30) / (this.terminal.cols * WIDTH));
+    this.terminal.options.fontSize = Math.max(LEAST_LARGE, Math.min(MOST_LARGE, fitting));
   }
 
   /** Take it out of a place, if it is still there. */
