@@ -27,7 +27,7 @@ check: setup  ## Format, lint, types, room plan, shell scripts
 	$(BIN)/ruff format --check $(PY_FILES)
 	$(BIN)/ruff check $(PY_FILES)
 	$(BIN)/mypy
-	$(BIN)/mypy tests benchmarks
+	$(BIN)/mypy tests benchmarks hatch_build.py
 	$(BIN)/lint-imports --no-cache
 	shellcheck shell/*.sh scripts/* .ci/run
 

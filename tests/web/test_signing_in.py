@@ -24,7 +24,9 @@ def test_the_address_signs_in_once_and_leaves_no_code_behind(room: Room, context
     expect(room.page.get_by_role("heading", name="Sessions")).to_be_visible()
     room.is_live()
     assert room.page.url == f"{room.served.url}/"
-    assert "code=" not in str(room.page.evaluate("JSON.stringify([performance.getEntriesByType('resource'), history.state])"))
+    assert "code=" not in str(
+        room.page.evaluate("JSON.stringify([performance.getEntriesByType('resource'), history.state])")
+    )
     used = room.served.site.mas("url").stdout.strip()
     assert context.request.get(used).ok
     assert context.request.get(used).status == 401

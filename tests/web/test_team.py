@@ -120,6 +120,12 @@ def test_files_are_read(looking: Room, team: str) -> None:
     for name in ("unit/", "21/", "ROLE.md"):
         looking.page.get_by_role("link", name=name, exact=True).click()
     expect(looking.page.locator(".markdown")).to_be_visible()
+    role = looking.served.site.session(team, "unit", "21", "ROLE.md")
+    with open(role, "a", encoding="utf-8") as file:
+        file.write("A line of its own\n")
+    looking.page.get_by_role("button", name="Reload").click()
+    looking.page.get_by_role("button", name="Difference from template").click()
+    expect(looking.page.locator(".diff .is-new")).to_have_text("+ A line of its own")
     with looking.page.expect_download() as download:
         looking.page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == "ROLE.md"

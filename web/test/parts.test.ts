@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { diff, shortened } from "../src/parts/diff.ts";
 import { layout, route } from "../src/parts/tree.ts";
 import { parseInline, parseMarkdown } from "../src/parts/markdown.ts";
 import type { Team } from "../src/protocol/shapes.ts";
@@ -25,6 +26,16 @@ test("Markdown becomes values, and a link leads to the web or nowhere", () => {
   assert.ok(list?.kind === "list" && list.ordered);
   assert.deepEqual(list.items[0]?.map((part) => part.kind), ["paragraph", "code"]);
   assert.deepEqual(list.items[0]?.[1], { kind: "code", text: "run" });
+});
+
+test("a difference names what went and what came", () => {
+  const said = (before: string, after: string): string => diff(before, after).map((one) => ({ same: " ", gone: "-", new: "+" })[one.kind] + one.text).join("|");
+  assert.equal(said("a\nb\nc\nd", "a\nB\nc\ne\nd"), " a|-b|+B| c|+e| d");
+  assert.equal(said("x", "x"), " x");
+  assert.equal(said("", "a"), "-|+a");
+  const long = Array.from({ length: 20 }, (_, line) => String(line));
+  const short = shortened(diff(long.join("\n"), long.with(10, "ten").join("\n")));
+  assert.deepEqual(short.map((one) => one?.text ?? null), [null, "7", "8", "9", "10", "ten", "11", "12", "13", null]);
 });
 
 test("Markdown ends, whatever is in it", () => {

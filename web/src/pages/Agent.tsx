@@ -46,10 +46,9 @@ export function AgentView({ agent, detail, session, screens }: { agent: Agent; d
           <a className="button" href={sessionHref(detail.sessionId)}>Team <kbd>Esc</kbd></a>
           <h2><b>{agent.id}</b> {agent.role}</h2>
           <Badge state={agent.state} source={agent.stateSource} text={agent.stateText} />
-          <span className="quiet">
+          <span className="quiet said" title={agent.stateText}>
             {agent.stateText && `${agent.stateText} · `}told by {agent.stateSource} · {agent.provider}{agent.model && ` ${agent.model}`}
           </span>
-          <span className="grow" />
           <Tools screen={screen} agent={agent} detail={detail} search={() => setSearching(true)} />
         </header>
         {searching && <Search screen={screen} close={() => (setSearching(false), screen.terminal.focus())} />}

@@ -2,6 +2,7 @@
 
 import { useState, type ReactNode } from "react";
 import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";
+import { Difference } from "../parts/Difference.tsx";
 import { Markdown } from "../parts/Markdown.tsx";
 import { path } from "../protocol/api.ts";
 import type { FileEntry, SessionDetail } from "../protocol/shapes.ts";
@@ -79,26 +80,40 @@ interface Content {
 
 function FileView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
   const mas = useMas();
-  const [raw, setRaw] = useState(false);
-  const isCast = /\.cast(\.\d+)?$/.test(file);
+  const [look, setLook] = useState<"page" | "source" | "diff">("page");
   const isMarkdown = /\.md$/i.test(file);
-  const { value, problem, again } = useLoaded(() => read(mas.api, detail.sessionId, file, isCast ? MOST_CAST : MOST, !isCast && isLog(file)), [file]);
+  const hasTemplate = /^(unit|workflows)\//.test(file);
+  const toggle = (wanted: "source" | "diff"): void => setLook(look === wanted ? "page" : wanted);
+  const { value, problem, again } = useLoaded(() => read(mas.api, detail.sessionId, file, isCast(file) ? MOST_CAST : MOST, isLog(file)), [file]);
   return (
     <>
       <div className="bar">
         <h2>{file.split("/").at(-1)}</h2>
         <span className="quiet">{value && bytes(value.size)}</span>
         <span className="grow" />
-        {isMarkdown && <button type="button" aria-pressed={raw} onClick={() => setRaw(!raw)}>Source</button>}
+        {isMarkdown && <button type="button" aria-pressed={look === "source"} onClick={() => toggle("source")}>Source</button>}
+        {hasTemplate && <button type="button" aria-pressed={look === "diff"} onClick={() => toggle("diff")}>Difference from template</button>}
         <button type="button" onClick={again}>Reload</button>
         <a className="button" href={mas.fileHref(detail.sessionId, file)} download>Download</a>
       </div>
       {problem && <ProblemBox problem={problem} retry={again} />}
       {!value && !problem && <Loading what="the file" />}
       {value && !value.whole && <p className="quiet">{isLog(file) ? "The end of it" : "The beginning of it"}; download it to have all.</p>}
-      {value && (isCast ? <Replay text={value.text} startedAt={startOf(value.text)} /> : value.binary ? <Empty>Not text. Download it to look at it.</Empty> : isMarkdown && !raw ? <Markdown text={value.text} /> : <pre className="text" tabIndex={0} aria-label="Content">{plain(value.text)}</pre>)}
+      {value && <Shown file={file} content={value} look={look} />}
     </>
   );
+}
+
+function Shown({ file, content, look }: { file: string; content: Content; look: "page" | "source" | "diff" }): ReactNode {
+  if (isCast(file)) return <Replay text={content.text} startedAt={startOf(content.text)} />;
+  if (content.binary) return <Empty>Not text. Download it to look at it.</Empty>;
+  if (look === "diff") return <Difference file={file} text={content.text} />;
+  if (look === "page" && /\.md$/i.test(file)) return <Markdown text={content.text} />;
+  return <pre className="text" tabIndex={0} aria-label="Content">{plain(content.text)}</pre>;
+}
+
+function isCast(file: string): boolean {
+  return /\.cast(\.\d+)?$/.test(file);
 }
 
 function isLog(file: string): boolean {

@@ -122,8 +122,8 @@ function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
                   />
                 </td>
                 <th scope="row">
-                  <a href={sessionHref(session.sessionId)}>{title}</a>
-                  <div className="quiet">{session.tmuxSession} · {providersOf(session)}</div>
+                  {isGone(session) ? title : <a href={sessionHref(session.sessionId)}>{title}</a>}
+                  <div className="quiet">{[session.tmuxSession, providersOf(session)].filter(Boolean).join(" · ")}</div>
                 </th>
                 <td><Badge state={session.status} /></td>
                 <td><Agents session={session} stats={numbers} /></td>
@@ -174,6 +174,11 @@ function Agents({ session, stats }: { session: SessionInfo; stats: SessionStats 
       })}
     </span>
   );
+}
+
+/** Whether there is nothing to look at before it is brought back. */
+function isGone(session: SessionInfo): boolean {
+  return session.status === "archived" || session.status === "deleted";
 }
 
 function tierOf(session: SessionInfo): string {

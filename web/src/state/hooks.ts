@@ -1,6 +1,6 @@
 // How components look at the page's state.
 
-import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { told, type Problem } from "../protocol/api.ts";
 import type { Cell } from "./cell.ts";
 import { keepDraft, readDraft } from "./drafts.ts";
@@ -77,7 +77,8 @@ export function useLoaded<T>(load: () => Promise<T>, on: readonly unknown[]): { 
 
 /** Keys for the whole page, unless somebody is typing. */
 export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): void {
-  useEffect(() => {
+  // Before anything is seen: a key pressed at once counts.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const name = `${event.ctrlKey || event.metaKey ? "Ctrl-" : ""}${event.key}`;
       const act = keys[name];

@@ -25,6 +25,11 @@ export class Notices {
     this.add({ id: this.next++, text: `${what}: ${problem.message}${problem.hint ? ` (${problem.hint})` : ""}`, bad: true });
   }
 
+  /** What comes next makes earlier ways back lead astray. */
+  dropUndo(): void {
+    this.all.change((known) => known.filter((notice) => !notice.undo));
+  }
+
   remove(id: number): void {
     this.all.change((known) => known.filter((notice) => notice.id !== id));
   }

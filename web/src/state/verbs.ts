@@ -31,6 +31,7 @@ export function verbsFor(status: Status): Verb[] {
 export async function perform(mas: Mas, verb: Verb, sessions: readonly SessionInfo[]): Promise<void> {
   const doing = VERBS[verb];
   const done: SessionInfo[] = [];
+  mas.notices.dropUndo();
   for (const session of sessions) {
     try {
       const where = path`/sessions/${session.sessionId}`;
