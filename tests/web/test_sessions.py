@@ -37,7 +37,7 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
 
 
 def test_stop_restore_delete_and_undo(room: Room) -> None:
-    room.start("solo", "to-and-fro")
+    session = room.start("solo", "to-and-fro")
     row = room.row("to-and-fro")
     expect(row).to_contain_text("active")
     expect(row).to_contain_text("1 idle")
@@ -50,6 +50,7 @@ def test_stop_restore_delete_and_undo(room: Room) -> None:
     room.notice("Deleted to-and-fro").get_by_role("button", name="Undo").click()
     # It ran when it was deleted.
     expect(row).to_contain_text("active")
+    room.served.site.mas("delete", session, "--yes")
 
 
 def test_many_at_a_time(room: Room) -> None:

@@ -67,12 +67,14 @@ test("an address leads where it came from", () => {
   assert.deepEqual(parseRoute("#/sessions/%ff/%zz"), { page: "nowhere" });
 });
 
-test("a tile shows the cursor, and the beginning of lines where it can", () => {
+test("a tile shows the cursor, what is drawn just below it, and the beginning of lines where it can", () => {
   const whole = { columns: 100, rows: 30 };
-  assert.deepEqual(crop(whole, { columns: 50, rows: 10 }, { column: 3, row: 29 }), { column: 0, row: 20 });
-  assert.deepEqual(crop(whole, { columns: 50, rows: 10 }, { column: 3, row: 2 }), { column: 0, row: 0 });
-  assert.deepEqual(crop(whole, { columns: 50, rows: 10 }, { column: 60, row: 20 }), { column: 14, row: 13 });
-  assert.deepEqual(crop(whole, { columns: 120, rows: 40 }, { column: 99, row: 29 }), { column: 0, row: 0 });
+  const shown = { columns: 50, rows: 10 };
+  assert.deepEqual(crop(whole, shown, { column: 3, row: 29 }, 0), { column: 0, row: 20 });
+  assert.deepEqual(crop(whole, shown, { column: 3, row: 2 }, 2), { column: 0, row: 0 });
+  assert.deepEqual(crop(whole, shown, { column: 60, row: 20 }, 2), { column: 14, row: 13 });
+  assert.deepEqual(crop(whole, { columns: 50, rows: 2 }, { column: 3, row: 20 }, 3), { column: 0, row: 20 });
+  assert.deepEqual(crop(whole, { columns: 120, rows: 40 }, { column: 99, row: 29 }, 0), { column: 0, row: 0 });
 });
 
 test("numbers and times are short", () => {

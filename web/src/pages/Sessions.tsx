@@ -128,9 +128,9 @@ function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
                 <td><Badge state={session.status} /></td>
                 <td><Agents session={session} stats={numbers} /></td>
                 {tiers && <td>{tierOf(session)}</td>}
-                <td className="number">{numbers ? bytes(numbers.disk) : ""}</td>
-                <td className="number" title={session.lastActivity}>{ago(session.lastActivity, now)}</td>
-                <td className="number" title={session.createdAt}>{ago(session.createdAt, now)}</td>
+                <td className="number" data-label="disk">{numbers ? bytes(numbers.disk) : ""}</td>
+                <td className="number" data-label="active" title={session.lastActivity}>{ago(session.lastActivity, now)}</td>
+                <td className="number" data-label="age" title={session.createdAt}>{ago(session.createdAt, now)}</td>
                 <td className="actions">
                   {verbsFor(session.status).map((verb) => (
                     <button key={verb} type="button" disabled={busy} aria-label={`${VERBS[verb].label} ${title}`} onClick={() => void act(verb, [session])}>

@@ -10,14 +10,16 @@ export interface Corner {
   row: number;
 }
 
-// Programs often draw a line or two below the one they read.
-const BELOW = 2;
 const BESIDE = 4;
+// Programs often draw a line or two below the one they read.
+export const BELOW = 3;
 
-/** The first column and row to show of `whole` in a window of `shown` cells, so that the cursor is in it. */
-export function crop(whole: Grid, shown: Grid, cursor: Corner): Corner {
-  const below = shown.rows > 2 * BELOW ? BELOW : 0;
-  const row = cursor.row + 1 + below - shown.rows;
+/**
+ * The first column and row to show of `whole` in a window of `shown` cells, so that the cursor is in it, and as much
+ * as there is room for of the `below` lines beneath it.
+ */
+export function crop(whole: Grid, shown: Grid, cursor: Corner, below: number): Corner {
+  const row = cursor.row + 1 + Math.min(below, shown.rows - 1) - shown.rows;
   const column = cursor.column + BESIDE < shown.columns ? 0 : cursor.column + BESIDE - shown.columns;
   return {
     row: clamp(row, whole.rows - shown.rows),

@@ -6,7 +6,7 @@ import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
 import type { Channel, Mux, Sink } from "../protocol/mux.ts";
 import { Cell } from "../state/cell.ts";
-import { crop } from "./crop.ts";
+import { BELOW, crop } from "./crop.ts";
 
 export const SMALL = 11;
 const LEAST_LARGE = 12;
@@ -144,6 +144,16 @@ export class Screen implements Sink {
     return { width: drawn.width / this.terminal.cols, height: drawn.height / this.terminal.rows };
   }
 
+  /** How many of the next lines beneath the cursor something is written in, empty ones between them too. */
+  private below(): number {
+    const { active } = this.terminal.buffer;
+    for (let line = BELOW; line > 0; line -= 1) {
+      const inside = active.cursorY + line < this.terminal.rows;
+      if (inside && active.getLine(active.baseY + active.cursorY + line)?.translateToString(true)) return line;
+    }
+    return 0;
+  }
+
   private place(): void {
     if (!this.window || this.placing) return;
     this.placing = requestAnimationFrame(() => {
@@ -155,6 +165,7 @@ export class Screen implements Sink {
         { columns: this.terminal.cols, rows: this.terminal.rows },
         { columns: Math.floor(this.window.clientWidth / cell.width), rows: Math.floor(this.window.clientHeight / cell.height) },
         { column: active.cursorX, row: active.cursorY },
+        this.below(),
       );
       this.host.style.transform = `translate(${-corner.column * cell.width}px, ${-corner.row * cell.height}px)`;
     });
