@@ -128,9 +128,10 @@ def _node_on_path() -> bool:
 
 def main(what: str) -> None:
     if what == "build":
-        build()
+        if not _skipped():
+            build()
     elif what == "needs-node":
-        sys.exit(0 if not is_fresh() and not _node_on_path() else 1)
+        sys.exit(0 if not is_fresh() and not _skipped() and not _node_on_path() else 1)
     else:
         packages()
         if what == "check":
