@@ -77,11 +77,11 @@ const form: RunForm = { name: " x ", team: "pair", provider: "", isolation: "", 
 
 test("a run names agents only where one differs from the team", () => {
   assert.deepEqual(runBody(form, team), { name: "x", team: "pair" });
-  assert.deepEqual(runBody({ ...form, limits: { memory: "2G", processes: "50" }, isolation: "off", agents: { "21": { model: "small" } } }, team), {
+  assert.deepEqual(runBody({ ...form, limits: { memory: "2G", processes: "50", "agent.cpu": "0.5", disk: " " }, isolation: "off", agents: { "21": { model: "small" } } }, team), {
     name: "x",
     team: "pair",
     isolation: "off",
-    limits: { memory: "2G", processes: 50 },
+    limits: { memory: "2G", processes: 50, agent: { cpu: 0.5 } },
     agents: { units: [{ name: "development", manager: { id: "20", role: "r20" }, workers: [{ id: "21", role: "r21", model: "small" }] }] },
   });
   assert.equal(errorFor([{ where: "body.name", what: "too long" }], "name"), "too long");

@@ -3,25 +3,35 @@
 import type { ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
 import { Plot } from "../parts/Plot.tsx";
-import type { Check } from "../protocol/shapes.ts";
+import type { Check, Stats } from "../protocol/shapes.ts";
 import { useCell, useLoaded } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
-import { linesOf, parseMetrics } from "../state/samples.ts";
+import { linesOf, numbersIn, parseMetrics } from "../state/samples.ts";
 import { bytes, clock } from "../state/words.ts";
 import { useSamples } from "../state/useSamples.ts";
 
 const EVERY = 5000;
 
+interface Health {
+  status: string;
+  version: string;
+  isolation?: { tier?: string };
+}
+
+function said({ status, version, isolation }: Health): string {
+  return `${status}, version ${version}${isolation?.tier ? `, isolation ${isolation.tier}` : ""}`;
+}
+
 export default function ServerPage(): ReactNode {
   const mas = useMas();
-  const health = useLoaded(() => mas.api.get<{ status: string; version: string }>("/health"), []);
+  const health = useLoaded(() => mas.api.get<Health>("/health"), []);
   const doctor = useLoaded(() => mas.api.get<{ checks: Check[]; ok: boolean }>("/doctor"), []);
   const warnings = useCell(mas.live.warnings);
   return (
     <>
       <div className="bar">
         <h1>Server</h1>
-        <span className="quiet">{health.value && `${health.value.status}, version ${health.value.version}`}</span>
+        <span className="quiet">{health.value && said(health.value)}</span>
         <span className="grow" />
         <a className="button" href="/docs">API</a>
         <button type="button" onClick={() => void mas.api.post("/logout").finally(() => location.reload())}>Sign out</button>
@@ -49,7 +59,11 @@ export default function ServerPage(): ReactNode {
 
 function Numbers(): ReactNode {
   const { api } = useMas();
-  const { samples, problem } = useSamples(async () => parseMetrics(await api.text("/metrics")), "metrics", EVERY);
+  const take = async (): Promise<Record<string, number>> => {
+    const [metrics, stats] = await Promise.all([api.text("/metrics"), api.get<Stats>("/stats")]);
+    return { ...parseMetrics(metrics), ...numbersIn({ host: stats.host ?? {} }) };
+  };
+  const { samples, problem } = useSamples(take, "metrics", EVERY);
   if (problem && samples.length === 0) return <ProblemBox problem={problem} />;
   if (samples.length === 0) return <Loading what="numbers" />;
   const times = samples.map((sample) => sample.at);
@@ -58,9 +72,13 @@ function Numbers(): ReactNode {
     return linesOf(samples, names).map((line) => ({ ...line, label: line.label.slice(prefix.length) }));
   };
   const one = (name: string, label: string): { label: string; values: (number | null)[] }[] => linesOf(samples, [name]).map((line) => ({ ...line, label }));
+  const has = (name: string): boolean => name in (samples.at(-1)?.values ?? {});
   const whole = (value: number): string => String(Math.round(value * 10) / 10);
   return (
     <div className="plots">
+      {has("host.cpu") && <Plot title="CPU of the machine (cores)" times={times} lines={one("host.cpu", "used")} format={whole} />}
+      {has("host.memoryFree") && <Plot title="Memory of the machine" times={times} lines={[...one("host.memoryFree", "free"), ...one("host.memory", "all")]} format={bytes} />}
+      {has("host.diskFree") && <Plot title="Disk of the machine" times={times} lines={[...one("host.diskFree", "free"), ...one("host.disk", "all")]} format={bytes} />}
       <Plot title="Sessions by status" times={times} lines={named("mas_sessions.")} format={whole} />
       <Plot title="Agents by state" times={times} lines={named("mas_agents.")} format={whole} />
       <Plot title="Messages by state" times={times} lines={named("mas_messages.")} format={whole} />

@@ -52,6 +52,8 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
           <a href={sessionHref(route.id)}>{detail.name ?? detail.tmuxSession}</a>
         </h1>
         <Badge state={detail.status} />
+        {detail.reason && <span className="quiet">{detail.reason}</span>}
+        {detail.tier && <span className="quiet" title="How far the kernel isolates its agents">isolation {detail.tier}</span>}
         <nav className="tabs" aria-label="Of this session">
           {TABS.map(([tab, label]) => (
             <a key={tab} href={sessionHref(route.id, tab)} aria-current={route.tab === tab ? "page" : undefined}>{label}</a>

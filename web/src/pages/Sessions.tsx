@@ -182,8 +182,7 @@ function isGone(session: SessionInfo): boolean {
 }
 
 function tierOf(session: SessionInfo): string {
-  const told = session.isolation;
-  return typeof told === "string" ? told : (told?.tier ?? "");
+  return session.tier ?? "";
 }
 
 function providersOf(session: SessionInfo): string {

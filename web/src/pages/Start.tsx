@@ -158,17 +158,31 @@ function Isolation({ fields, form, change, error }: Part): ReactNode {
 function Limits({ fields, form, change, error }: Part): ReactNode {
   const known = Object.entries(fields.limits?.properties ?? {});
   if (known.length === 0) return null;
+  const each = known.find(([, field]) => field.properties);
+  const rows: [string, string, string[]][] = [["Of the session", "", known.filter(([, field]) => !field.properties).map(([name]) => name)]];
+  if (each) rows.push(["Of each agent", `${each[0]}.`, Object.keys(each[1].properties ?? {})]);
   return (
-    <fieldset className="limits">
-      <legend>Limits</legend>
-      {known.map(([name, field]) => (
-        <label key={name}>
-          {name} <input aria-label={`Limit ${name}`} title={field.description} value={form.limits[name] ?? ""} onChange={(event) => change({ limits: { ...form.limits, [name]: event.target.value } })} />
-        </label>
+    <details className="agents" open={Object.values(form.limits).some(Boolean) || error !== ""}>
+      <summary>Limits</summary>
+      {rows.map(([label, prefix, names]) => (
+        <fieldset key={label} className="limits">
+          <legend>{label}</legend>
+          {names.map((name) => (
+            <label key={name}>
+              {words(name)}
+              <input aria-label={`${label}: ${words(name)}`} placeholder="none" value={form.limits[prefix + name] ?? ""} onChange={(event) => change({ limits: { ...form.limits, [prefix + name]: event.target.value } })} />
+            </label>
+          ))}
+        </fieldset>
       ))}
       {error && <p className="wrong">{error}</p>}
-    </fieldset>
+    </details>
   );
+}
+
+/** A name of the API as people would write it. */
+function words(name: string): string {
+  return name.replace(/([A-Z])/g, " $1").toLowerCase();
 }
 
 function Agents({ team, providers, form, change }: { team: Team; providers: readonly Provider[]; form: RunForm; change: (fields: Partial<RunForm>) => void }): ReactNode {
@@ -205,15 +219,23 @@ function readForm(): RunForm {
   }
 }
 
+/** What a field refers to, where it is an object; its own fields too. */
+function resolved(field: FieldSchema, schemas: Record<string, FieldSchema>): FieldSchema {
+  if (field.enum ?? field.anyOf?.some((one) => one.enum)) return field;
+  const ref = field.$ref ?? field.anyOf?.find((one) => one.$ref)?.$ref;
+  const found = ref && schemas[ref.replace("#/components/schemas/", "")];
+  if (!found) return field;
+  const inner = Object.entries(found.properties ?? {}).map(([name, one]) => [name, resolved(one, schemas)] as const);
+  return { ...found, properties: Object.fromEntries(inner) };
+}
+
 /** What the API itself says a run can have; without that, what every server takes. */
 async function runFields(load: () => Promise<unknown>): Promise<Choices["fields"]> {
   try {
     const { components } = (await load()) as { components: { schemas: Record<string, FieldSchema> } };
     const fields = { ...(components.schemas.RunBody?.properties ?? {}) } as Choices["fields"];
     for (const [name, field] of Object.entries(fields)) {
-      const ref = field.$ref ?? field.anyOf?.find((one) => one.$ref)?.$ref;
-      const found = ref && components.schemas[ref.replace("#/components/schemas/", "")];
-      if (found) fields[name] = found;
+      fields[name] = resolved(field, components.schemas);
     }
     return fields;
   } catch {

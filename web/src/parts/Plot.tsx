@@ -11,6 +11,8 @@ export interface Line {
 // Told apart by lightness as well as by colour.
 const STROKES = ["#0d8a8a", "#d0651f", "#7d63c9", "#b8860b", "#7c8a96", "#c2418d", "#4b8b2f"];
 const HEIGHT = 180;
+// Seconds that a plot shows at least.
+const SHORTEST = 60;
 
 export function Plot({ title, times, lines, format }: { title: string; times: number[]; lines: Line[]; format: (value: number) => string }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
@@ -29,7 +31,7 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
         height: HEIGHT,
         series: [{}, ...lines.map((line, number) => ({ label: line.label, stroke: STROKES[number % STROKES.length] as string, width: 2, spanGaps: false }))],
         axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
-        scales: { y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
+        scales: { x: { range: (_, least, most) => [Math.min(least, most - SHORTEST), most] }, y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
         legend: { show: false },
         cursor: { drag: { x: false, y: false } },
       },

@@ -46,8 +46,8 @@ export class Channel {
   ) {}
 
   /** Type into the terminal. What cannot be sent now is dropped: keys that arrive much later do harm. */
-  type(text: string): boolean {
-    const bytes = new TextEncoder().encode(text);
+  type(keys: string | Uint8Array): boolean {
+    const bytes = typeof keys === "string" ? new TextEncoder().encode(keys) : keys;
     for (let start = 0; start < bytes.length; start += LARGEST_INPUT) {
       if (!this.mux.sendBytes(this.number, bytes.subarray(start, start + LARGEST_INPUT))) return false;
     }

@@ -31,7 +31,7 @@ export interface SessionInfo {
   workingDir: string;
   agentCount: number;
   agents: AgentRun[];
-  isolation?: string | { tier?: string } | null;
+  tier?: string | null;
 }
 
 export interface SessionDetail extends Omit<SessionInfo, "agents" | "agentCount"> {
@@ -39,6 +39,8 @@ export interface SessionDetail extends Omit<SessionInfo, "agents" | "agentCount"
   logs: Record<string, string>;
   agents: AgentView[];
   warnings: string[];
+  /** Why it was stopped, where nobody asked for it. */
+  reason?: string | null;
 }
 
 export interface SessionList {
@@ -56,7 +58,15 @@ export interface SessionStats {
   states: Partial<Record<AgentState, number>>;
   processes: number;
   disk: number;
+  each?: AgentStats[];
   [more: string]: unknown;
+}
+
+export interface AgentStats {
+  id: string;
+  cpu: number;
+  memory: number;
+  processes: number;
 }
 
 export interface Stats {
@@ -68,6 +78,7 @@ export interface Stats {
   liveAgents: number;
   disk: number;
   sessions: SessionStats[];
+  host?: Record<string, number> | null;
   [more: string]: unknown;
 }
 

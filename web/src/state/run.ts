@@ -28,13 +28,25 @@ export function runBody(form: RunForm, team: Team | undefined): Body {
   if (form.team) body.team = form.team;
   if (form.provider) body.provider = form.provider;
   if (form.isolation) body.isolation = form.isolation;
-  const limits = Object.entries(form.limits).filter(([, value]) => value.trim());
-  if (limits.length > 0) body.limits = Object.fromEntries(limits.map(([name, value]) => [name, numberOr(value.trim())]));
+  const limits = limitsBody(form.limits);
+  if (Object.keys(limits).length > 0) body.limits = limits;
   if (team && Object.values(form.agents).some((wanted) => Object.values(wanted).some(Boolean))) {
     body.agents = agentsBody(form, team);
     if (team.routing === "open") body.routing = "open";
   }
   return body;
+}
+
+/** Limits by name; `agent.memory` is a field of a field. */
+function limitsBody(given: Record<string, string>): Body {
+  const made: Body = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!value.trim()) continue;
+    const [first = "", second] = name.split(".");
+    if (second === undefined) made[first] = numberOr(value.trim());
+    else made[first] = { ...(made[first] as Body | undefined), [second]: numberOr(value.trim()) };
+  }
+  return made;
 }
 
 function agentsBody(form: RunForm, team: Team): Body {

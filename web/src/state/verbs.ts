@@ -27,6 +27,10 @@ export function verbsFor(status: Status): Verb[] {
   return (Object.keys(VERBS) as Verb[]).filter((verb) => VERBS[verb].from.includes(status));
 }
 
+interface Answer {
+  warnings?: string[];
+}
+
 /** Do it with each of them; say what was done, and offer the way back. */
 export async function perform(mas: Mas, verb: Verb, sessions: readonly SessionInfo[]): Promise<void> {
   const doing = VERBS[verb];
@@ -35,7 +39,8 @@ export async function perform(mas: Mas, verb: Verb, sessions: readonly SessionIn
   for (const session of sessions) {
     try {
       const where = path`/sessions/${session.sessionId}`;
-      await (verb === "delete" ? mas.api.delete(where) : mas.api.post(`${where}/${verb}`));
+      const call = verb === "delete" ? mas.api.delete<Answer>(where) : mas.api.post<Answer>(`${where}/${verb}`);
+      for (const warning of (await call).warnings ?? []) mas.notices.say(warning);
       done.push(session);
     } catch (error) {
       mas.notices.fail(`${doing.label} ${session.name ?? session.tmuxSession}`, error);

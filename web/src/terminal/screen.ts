@@ -49,7 +49,8 @@ export class Screen implements Sink {
     this.terminal.loadAddon(new WebLinksAddon((_, address) => void window.open(address, "_blank", "noopener,noreferrer")));
     this.terminal.open(this.host);
     this.terminal.onData((text) => void this.channel.type(text));
-    this.terminal.onBinary((text) => void this.channel.type(text));
+    // A character is a byte here: what old ways to tell of the mouse need.
+    this.terminal.onBinary((text) => void this.channel.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     this.terminal.onRender(() => this.place());
     this.channel = mux.subscribe(session, agent, this);
   }
