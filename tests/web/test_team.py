@@ -82,13 +82,13 @@ def test_an_agent_that_asks_is_answered(looking: Room) -> None:
 
 def test_reading_further_up_is_not_disturbed(looking: Room, team: str) -> None:
     looking.open("22")
-    looking.type("/flood 1\n")
-    expect(looking.terminal()).to_contain_text("22>")
+    looking.type("/flood 1\nafter the flood\n")
+    expect(looking.terminal()).to_contain_text("(demo) got 1 line, 15 bytes")
     page = looking.page
     page.locator(".whole .xterm").hover()
     page.mouse.wheel(0, -3000)
     first = "document.querySelector('.whole .xterm-rows').innerText"
-    until(lambda: "22>" not in page.evaluate(first))
+    until(lambda: "(demo) got" not in page.evaluate(first))
     before = page.evaluate(first)
     looking.served.site.mas("send", "--session", team, "22", "something more")
     message = page.locator(".conversation .message", has_text="something more")

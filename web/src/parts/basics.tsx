@@ -36,11 +36,14 @@ export function Count({ state, number }: { state: AgentState; number: number }):
   );
 }
 
+// So many errors are in the message itself.
+const TOLD = 3;
+
 export function ProblemBox({ problem, retry }: { problem: Problem; retry?: () => void }): ReactNode {
   return (
     <div className="problem" role="alert">
-      <strong>{problem.message}</strong>
-      {problem.errors.length > 0 && (
+      <strong>{problem.message.replace(/\bbody\./g, "")}</strong>
+      {problem.errors.length > TOLD && (
         <ul>
           {problem.errors.map((error) => (
             <li key={error.where}>

@@ -74,7 +74,7 @@ function agentBody(agent: TeamAgent, wanted: Partial<Wanted>): Body {
 }
 
 function numberOr(text: string): number | string {
-  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 }
 
 /** The error that the API names for a field of the form, if any. */
