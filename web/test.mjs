@@ -15,5 +15,5 @@ await build({
   logLevel: "warning",
 });
 const files = tests.map((name) => `out/${name.replace(/\.ts$/, ".mjs")}`);
-const done = spawnSync(process.execPath, ["--test", "--test-reporter=dot", ...files], { stdio: "inherit" });
+const done = spawnSync(process.execPath, ["--test", "--test-reporter=dot", "--test-timeout=30000", "--test-force-exit", ...files], { stdio: "inherit" });
 process.exit(done.status ?? 1);

@@ -37,13 +37,13 @@ class Heard implements Hearing {
 
 const one = (id: string): string => `id: ${id}\nevent: agent\ndata: {"id":"${id}","event":"agent"}\n\n`;
 
-test("it goes on from the last event after the server was away", async () => {
+test("it goes on from the last event after the server was away", async (t) => {
   const server = new Server([one("1.5"), 0, one("1.9"), ""]);
   const heard = new Heard();
   const feed = new Feed(new Api(server.fetch), heard);
+  t.after(() => feed.close());
   feed.start();
   await until(() => server.asked.length === 4);
-  feed.close();
   assert.deepEqual(server.asked, ["/events", "/events?after=1.5", "/events?after=1.5", "/events?after=1.9"]);
   assert.deepEqual(
     heard.all.slice(0, 8),
@@ -51,30 +51,30 @@ test("it goes on from the last event after the server was away", async () => {
   );
 });
 
-test("a gap means to look at everything again", async () => {
+test("a gap means to look at everything again", async (t) => {
   const heard = new Heard();
   const feed = new Feed(new Api(new Server(['event: gap\ndata: {"after":"0"}\n\n']).fetch), heard);
+  t.after(() => feed.close());
   feed.start();
   await until(() => heard.all.filter((word) => word === "anew").length === 2);
-  feed.close();
 });
 
-test("a stream that has become silent is asked for anew", async () => {
+test("a stream that has become silent is asked for anew", async (t) => {
   const server = new Server([one("1.5")]);
   const feed = new Feed(new Api(server.fetch), new Heard(), 20);
+  t.after(() => feed.close());
   feed.start();
   await until(() => server.asked.length >= 2);
-  feed.close();
   assert.equal(server.asked[1], "/events?after=1.5");
 });
 
-test("whoever is signed out is told so, and not asked again and again", async () => {
+test("whoever is signed out is told so, and not asked again and again", async (t) => {
   const server = new Server([401]);
   const heard = new Heard();
   const feed = new Feed(new Api(server.fetch), heard);
+  t.after(() => feed.close());
   feed.start();
   await until(() => heard.all.includes("signed-out"));
   await new Promise((done) => setTimeout(done, 400));
-  feed.close();
   assert.equal(server.asked.length, 1);
 });

@@ -177,7 +177,7 @@ export class Mux {
       if (this.wire !== wire) return;
       this.wire = null;
       for (const channel of this.channels.values()) channel.sink.live(false);
-      if (this.channels.size > 0) this.timer = setTimeout(() => this.connect(), this.patience.next());
+      this.timer = setTimeout(() => this.connect(), this.patience.next());
     };
   }
 
