@@ -1,6 +1,6 @@
 // All agents of a session at once: live terminals by unit, and the organisation with messages moving along it.
 
-import { useEffect, useMemo, useRef, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, type CSSProperties, type ReactNode } from "react";
 import { Badge } from "../parts/basics.tsx";
 import { Organisation } from "../parts/Organisation.tsx";
 import type { AgentView, SessionDetail } from "../protocol/shapes.ts";
@@ -9,17 +9,23 @@ import type { Watched } from "../state/live.ts";
 import { sessionHref } from "../state/route.ts";
 import type { Screen, Screens } from "../terminal/screen.ts";
 
+const MOST_COLUMNS = 4;
+
 export function TeamView({ session, detail, screens }: { session: Watched; detail: SessionDetail; screens: Screens }): ReactNode {
   const grid = useRef<HTMLDivElement>(null);
   const units = useMemo(() => byUnit(detail.agents), [detail.agents]);
+  const columns = Math.min(MOST_COLUMNS, Math.max(...units.map(([, agents]) => agents.length)));
+  const rows = units.reduce((sum, [, agents]) => sum + Math.ceil(agents.length / columns), 0);
   useKeys(
     useMemo(() => {
       const step = (by: number) => () => focusTile(grid.current, by);
-      return { ArrowRight: step(1), ArrowLeft: step(-1), ArrowDown: step(4), ArrowUp: step(-4), j: step(1), k: step(-1) };
-    }, []),
+      return { ArrowRight: step(1), ArrowLeft: step(-1), ArrowDown: step(columns), ArrowUp: step(-columns), j: step(1), k: step(-1) };
+    }, [columns]),
   );
+  // Few agents are shown larger.
+  const room = { "--columns": columns, "--rows": rows, "--units": units.length } as CSSProperties;
   return (
-    <div className="team" ref={grid}>
+    <div className="team" ref={grid} style={room}>
       {units.map(([unit, agents]) => (
         <section key={unit} className={agents.length === 1 && units.length > 1 ? "unit single" : "unit"} aria-label={`Unit ${unit}`}>
           <h2>{unit}</h2>
@@ -33,7 +39,7 @@ export function TeamView({ session, detail, screens }: { session: Watched; detai
           </div>
         </section>
       ))}
-      <p className="quiet keys">
+      <p className="quiet keys wide-only">
         <kbd>←</kbd> <kbd>→</kbd> <kbd>j</kbd> <kbd>k</kbd> choose an agent · <kbd>Enter</kbd> open and type · <kbd>m</kbd> message · <kbd>Ctrl K</kbd> go to
       </p>
     </div>
