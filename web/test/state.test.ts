@@ -48,6 +48,21 @@ test("events change what is known without asking for all of it", async () => {
   assert.equal(asked.length, before);
 });
 
+test("numbers are asked for only while somebody looks, questions only where somebody asks", async () => {
+  const { live: known, asked } = live();
+  const times = (where: string): number => asked.filter((one) => one === where).length;
+  known.event(event({ agent: "21", state: "working" }));
+  known.event(event({ agent: "21", state: "blocked" }));
+  await until(() => times("/approvals") === 1);
+  assert.equal(times("/sessions/s/stats"), 0);
+  known.stats.subscribe(() => undefined);
+  known.catchUp();
+  await until(() => times("/sessions/s/stats") === 1);
+  known.event(event({ agent: "21", state: "working" }));
+  await new Promise((done) => setTimeout(done, 300));
+  assert.equal(times("/approvals"), 1);
+});
+
 test("a message nobody knew is looked up", async () => {
   const { live: known, asked } = live();
   const { session } = known.watch("s");

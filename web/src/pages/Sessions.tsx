@@ -1,6 +1,6 @@
 // All sessions: live, searchable, many at a time.
 
-import { useMemo, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useState, type ReactNode } from "react";
 import { Badge, Count, Empty, Loading, ProblemBox } from "../parts/basics.tsx";
 import type { AgentState, SessionInfo, SessionList, SessionStats, Status } from "../protocol/shapes.ts";
 import { useCell, useLoaded, useNow } from "../state/hooks.ts";
@@ -19,10 +19,11 @@ export function SessionsPage(): ReactNode {
   const [filter, setFilter] = useState<Filter>("all");
   const [query, setQuery] = useState("");
   const away = filter === "archived" || filter === "deleted";
-  // These leave the list: they are asked for, and again whenever the list changes.
+  const statuses = useMemo(() => listed.value?.map((session) => session.sessionId + session.status).join(), [listed.value]);
+  // These leave the list: they are asked for, and again whenever one comes or goes.
   const gone = useLoaded(
     async () => (away ? (await api.get<SessionList>("/sessions", { status: filter })).sessions : []),
-    [filter, listed.value],
+    [filter, statuses],
   );
   const { value, problem } = away ? gone : listed;
   const shown = useMemo(() => {
@@ -67,6 +68,7 @@ function Nothing({ filtered }: { filtered: boolean }): ReactNode {
 function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
   const mas = useMas();
   const stats = useCell(mas.live.stats);
+  useEffect(() => mas.live.catchUp(), [mas]);
   const now = useNow();
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
   const [busy, setBusy] = useState(false);

@@ -7,6 +7,11 @@ export class Cell<T> {
 
   get = (): T => this.value;
 
+  /** Whether anybody looks. */
+  get isWatched(): boolean {
+    return this.listeners.size > 0;
+  }
+
   set(value: T): void {
     if (Object.is(value, this.value)) return;
     this.value = value;

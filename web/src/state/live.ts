@@ -141,14 +141,27 @@ export class Live implements Hearing {
     const id = event.sessionId;
     if (event.event === "warning") this.warnings.change((known) => [...known.slice(-99), event]);
     if (event.event === "session") this.loadSessions.ask();
-    if (event.event === "agent" || event.event === "approval" || event.event === "session") this.loadApprovals.ask();
+    if (this.concernsApprovals(event)) this.loadApprovals.ask();
     if (!id) return;
     this.touch(id, event.at);
     if (event.event === "agent" || event.event === "session") {
       this.stale.add(id);
-      this.loadStats.ask();
+      this.catchUp();
     }
     this.watched.get(id)?.hear(event);
+  }
+
+  /** Bring numbers up to date that somebody looks at; of the others it is only noted that they are old. */
+  catchUp(): void {
+    if (this.stats.isWatched && this.stale.size > 0) this.loadStats.ask();
+  }
+
+  /** Whether somebody asks since, or does not any more; most that agents do is neither. */
+  private concernsApprovals({ event, state, sessionId, agent }: MasEvent): boolean {
+    if (event === "approval" || event === "session") return true;
+    if (event !== "agent") return false;
+    const known = this.approvals.get().value ?? [];
+    return state === "blocked" || known.some((one) => one.sessionId === sessionId && one.agent === agent);
   }
 
   private touch(id: string, at: string): void {
