@@ -1,19 +1,21 @@
 # The README's two commands are `make up` and `make test`; the rest is for developers.
 PYTHON ?= python3
 BIN := .venv/bin
-PY_FILES := src tests benchmarks
+PY_FILES := src tests benchmarks hatch_build.py
+WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
 .PHONY: help up setup test test-real check format bench fuzz soak lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-up: .venv/.run  ## Set up, then start a demo team in ./demo
+up: .venv/.web  ## Set up, then start a demo team in ./demo
 	$(BIN)/mas up demo
 
-setup: .venv/.run .venv/.dev  ## Make .venv and install what is missing
+setup: .venv/.web .venv/.dev  ## Make .venv and install what is missing
 
-test: setup  ## Run every test on real tmux
+test: setup  ## Run every test on real tmux, and the page in a real browser
+	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-real: setup  ## Run real agent programs, installed into .real, against a model on loopback
@@ -21,10 +23,11 @@ test-real: setup  ## Run real agent programs, installed into .real, against a mo
 	$(BIN)/python -m pytest tests/real
 
 check: setup  ## Format, lint, types, room plan, shell scripts
+	$(BIN)/python hatch_build.py check
 	$(BIN)/ruff format --check $(PY_FILES)
 	$(BIN)/ruff check $(PY_FILES)
 	$(BIN)/mypy
-	$(BIN)/mypy tests benchmarks
+	$(BIN)/mypy tests benchmarks hatch_build.py
 	$(BIN)/lint-imports --no-cache
 	shellcheck shell/*.sh scripts/* .ci/run
 
@@ -44,11 +47,15 @@ soak: setup  ## 200 concurrent processes, every session checked
 lock: setup  ## Pin the newest versions (needs uv)
 	scripts/lock
 
-clean:  ## Remove .venv, .real and caches
-	rm -rf .venv .real dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## Remove .venv, .real, what was built and caches
+	rm -rf .venv .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
 	PYTHON=$(PYTHON) scripts/setup run
+
+.venv/.web: $(WEB_FILES) .venv/.run
+	$(BIN)/python hatch_build.py build
+	touch $@
 
 .venv/.dev: requirements/dev.txt .venv/.run
 	PYTHON=$(PYTHON) scripts/setup dev

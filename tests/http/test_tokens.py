@@ -291,7 +291,7 @@ class TestAgents:
         }
         known = set(_calls(shared.client().get("/openapi.json").json()))
         assert allowed < known
-        hidden = {("get", path) for path in ("/docs", "/openapi.json", "/", "/nowhere")} | {("post", "/logout")}
+        hidden = {("get", path) for path in ("/docs", "/openapi.json", "/nowhere")} | {("post", "/logout")}
         for verb, path in sorted(known - allowed | hidden):
             if path == "/health":
                 continue

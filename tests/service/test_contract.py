@@ -482,6 +482,20 @@ def test_an_agents_output_log_and_variables_can_be_read(mas: Mas, site: Site) ->
     assert "steady" in mas.output(session, "00", 10).text
 
 
+def test_a_template_can_be_compared_with_what_a_session_made_of_it(mas: Mas, site: Site) -> None:
+    session = started(mas)
+    copy = mas.file(session, "unit/00/ROLE.md")
+    assert mas.template_file("unit/00/ROLE.md") == copy
+    with open(site.session(session, "unit", "00", "ROLE.md"), "w", encoding="utf-8") as file:
+        file.write("mine")
+    assert mas.template_file("unit//00/ROLE.md", offset=2, most=5).data == copy.data[2:7]
+    with pytest.raises(NotFound):
+        mas.template_file("unit/00/nothing")
+    for path in ("", "../x", "/etc/passwd", "config.json", "unit", "sessions/.sessions.index"):
+        with pytest.raises(BadInput):
+            mas.template_file(path)
+
+
 def test_files_are_listed_and_read_in_parts(mas: Mas, site: Site) -> None:
     session = started(mas)
     with open(site.session(session, "unit", "00", "größe & co.bin"), "wb") as file:

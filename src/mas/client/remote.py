@@ -176,8 +176,14 @@ class RemoteMas:
         return self._get(FileListing, _session(session_id, "files"), path=path)
 
     def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        return self._part(_session(session_id, "file"), path, offset, most)
+
+    def template_file(self, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        return self._part("/template-file", path, offset, most)
+
+    def _part(self, call: str, path: str, offset: int, most: int) -> FilePart:
         params = {"path": path, "offset": offset, "most": min(most, _LARGEST_PART)}
-        found = self._connection.raw("GET", _session(session_id, "file"), params=params)
+        found = self._connection.raw("GET", call, params=params)
         try:
             size = int(found.headers["X-File-Size"])
         except (KeyError, ValueError) as error:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas import __version__
-from mas.http import about, agents, approvals, events, files, messages, runs, sessions, signin, terminal, upkeep
+from mas.http import about, agents, approvals, events, files, messages, page, runs, sessions, signin, terminal, upkeep
 from mas.http.errors import add_handlers
 from mas.http.events import EventFeed
 from mas.http.guard import Guard
@@ -29,7 +29,7 @@ from mas.service.courier import Courier
 from mas.service.mas import Mas
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
-_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin, page)
 
 
 class Door(Protocol):
@@ -96,6 +96,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.access = parts.access
     app.state.metrics = metrics
     app.state.hall = Hall()
+    app.state.page = page.Page()
     app.state.waiters = CapacityLimiter(parts.limits.waiters)
     app.state.url = parts.url
     app.state.cookie = parts.cookie

@@ -1,4 +1,4 @@
-"""`/sessions/{id}/files`: look into a session's directory."""
+"""`/sessions/{id}/files`: look into a session's directory, and at the templates it was made from."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from fastapi import APIRouter, Query, Response
 
 from mas.http.product import Product, known
 from mas.http.wire import SessionPath, answer, answers, refused
-from mas.model.files import FileListing
+from mas.model.files import FileListing, FilePart
 
 router = APIRouter(tags=["files"])
 
 FilePath = Annotated[str, Query(max_length=4096, description="Relative to the session's directory")]
+Offset = Annotated[int, Query(ge=0, le=1 << 50)]
+Most = Annotated[int, Query(ge=1, le=4 << 20)]
 
 
 @router.get("/sessions/{sessionId}/files", summary="List files", **answers(FileListing, 200, 404, 410))
@@ -33,12 +35,31 @@ def file(
     mas: Product,
     session_id: SessionPath,
     path: Annotated[FilePath, Query(min_length=1)],
-    offset: Annotated[int, Query(ge=0, le=1 << 50)] = 0,
-    most: Annotated[int, Query(ge=1, le=4 << 20)] = 1 << 20,
+    offset: Offset = 0,
+    most: Most = 1 << 20,
 ) -> Response:
     """Up to `most` bytes of a file from `offset` on; `X-File-Size` tells how many there are."""
     with known(mas, session_id) as session:
-        part = mas.file(session, path, offset, most)
+        return _bytes(mas.file(session, path, offset, most))
+
+
+@router.get(
+    "/template-file",
+    summary="Read a template",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}, **refused(404)},
+)
+def template_file(
+    mas: Product,
+    path: Annotated[str, Query(min_length=1, max_length=4096, description="Relative to the workspace")],
+    offset: Offset = 0,
+    most: Most = 1 << 20,
+) -> Response:
+    """The same of a file below `unit` or `workflows` that new sessions get a copy of."""
+    return _bytes(mas.template_file(path, offset, most))
+
+
+def _bytes(part: FilePart) -> Response:
     name = quote(part.path.rpartition("/")[2])
     headers = {
         "X-File-Size": str(part.size),

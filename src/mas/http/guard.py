@@ -19,11 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mas.http.errors import problem, refusal
 from mas.http.limits import Limits
+from mas.http.page import ASSETS
 from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
 from mas.model.principal import NOBODY, OWNER, Principal
 from mas.service.access import Access
 
-_OPEN = {"/health", "/login", "/favicon.ico"}
+# The page holds nothing but itself: what it shows it has to ask for, and for that it has to sign in.
+_OPEN = {"/", "/health", "/login", "/favicon.ico"}
 # What an agent's token is good for, in its own session only.
 _FOR_AGENTS = tuple(
     (method, re.compile(path))
@@ -120,7 +122,7 @@ class Guard:
         caller = f"{request.client} {principal or ''}"
         if not self._rates.allow(caller, time.monotonic()):
             raise TooMuch("Too many requests; wait a second")
-        if request.path in _OPEN:
+        if request.path in _OPEN or request.path.startswith(ASSETS):
             return principal or NOBODY
         if principal is None:
             if not self._failures.allow(request.client, time.monotonic()):

@@ -48,8 +48,3 @@ def logout(request: Request) -> Response:
     response = Response(status_code=204)
     response.delete_cookie(request.app.state.cookie, httponly=True, samesite="strict")
     return response
-
-
-@router.get("/", include_in_schema=False)
-def home() -> Response:
-    return RedirectResponse("/docs", 303)

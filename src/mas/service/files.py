@@ -13,6 +13,7 @@ from mas.service.world import World
 from mas.store.beneath import opened_beneath, parse_path
 
 SHOWN = ("unit", "workflows", "logs")
+TEMPLATES = ("unit", "workflows")
 _MOST_ENTRIES = 10_000
 LARGEST_PART = 4 << 20
 
@@ -34,12 +35,21 @@ def list_files(world: World, session_id: SessionId, path: str) -> FileListing:
 def read_file_part(world: World, session_id: SessionId, path: str, offset: int, most: int) -> FilePart:
     """Up to `most` bytes of a file from `offset` on, and how large it is."""
     names = _checked(world, session_id, path)
+    return _part(world.layout.session(session_id).root, names, offset, most)
+
+
+def read_template_part(world: World, path: str, offset: int, most: int) -> FilePart:
+    """The same of a file among those that new sessions are made with."""
+    return _part(world.layout.root, _among(TEMPLATES, path), offset, most)
+
+
+def _part(root: str, names: tuple[str, ...], offset: int, most: int) -> FilePart:
     if not names:
         raise BadInput("Which file?")
-    with opened_beneath(world.layout.session(session_id).root, names) as fd:
+    with opened_beneath(root, names) as fd:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise BadInput(f"A directory, not a file: {shown(path)}")
+            raise BadInput(f"A directory, not a file: {shown('/'.join(names))}")
         data = os.pread(fd, min(most, LARGEST_PART), offset)
     return FilePart("/".join(names), info.st_size, data)
 
@@ -47,9 +57,13 @@ def read_file_part(world: World, session_id: SessionId, path: str, offset: int, 
 def _checked(world: World, session_id: SessionId, path: str) -> tuple[str, ...]:
     if not world.layout.is_session(session_id):
         raise NoSession(session_id)
+    return _among(SHOWN, path)
+
+
+def _among(known: tuple[str, ...], path: str) -> tuple[str, ...]:
     names = parse_path(path)
-    if names and names[0] not in SHOWN:
-        raise BadInput(f"Not shown: {shown(path)} (there are: {', '.join(SHOWN)})")
+    if names and names[0] not in known:
+        raise BadInput(f"Not shown: {shown(path)} (there are: {', '.join(known)})")
     return names
 
 

@@ -232,6 +232,12 @@ class LocalMas:
         with self._entered() as world:
             return read_file_part(world, session_id, path, offset, most)
 
+    def template_file(self, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        from mas.service.files import read_template_part
+
+        with self._entered() as world:
+            return read_template_part(world, path, offset, most)
+
     def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
         from mas.service.environment import env
 

@@ -146,6 +146,10 @@ class Mas(Protocol):
         """Up to `most` bytes of a file of the session, from `offset` on."""
         ...
 
+    def template_file(self, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
+        """The same of a file that the workspace has for new sessions, below `unit` or `workflows`."""
+        ...
+
     def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
         """The variables a program of the session has."""
         ...

@@ -1,0 +1,75 @@
+"""A real browser in front of a real server with demo agents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from tests.served import Served
+from tests.site import REPOSITORY, Site, short_directory
+from tests.web.room import Room
+
+_FLAGS = (
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+_PICTURES = os.path.join(REPOSITORY, "artefacts")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    # Its sandbox does not work for root.
+    root = ("--no-sandbox",) if os.geteuid() == 0 else ()
+    return {"executable_path": found, "args": [*_FLAGS, *root]}
+
+
+@pytest.fixture(scope="session")
+def served_demo() -> Iterator[Served]:
+    """A workspace of demo agents and its server, for all tests: each makes sessions of its own."""
+    with short_directory() as directory:
+        site = Site(directory)
+        site.env["MAS_DEMO_SPEED"] = "20"
+        site.mas("init", site.root)
+        made = Served(site)
+        try:
+            yield made
+        finally:
+            made.close()
+            site.close()
+        assert site.leftovers() == []
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB")
+    made.set_default_timeout(20_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def room(served_demo: Served, context: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Room]:
+    """A signed-in browser. A script that fails, or is refused by the page's own policy, fails the test."""
+    page: Page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda said: wrong.append(said.text) if said.type == "error" and "Failed to load" not in said.text else None,
+    )
+    page.goto(served_demo.on_socket().post("/login-codes").json()["url"])
+    made = Room(served_demo, page, _PICTURES)
+    yield made
+    made.picture(request.node.name.removeprefix("test_"))
+    assert [text for text in wrong if "WebSocket" not in text] == []

@@ -1,0 +1,31 @@
+"""The server dies and comes back: the page goes on, and what was typed is still there."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.web.room import Room
+
+
+def test_the_page_goes_on_after_the_server_was_killed(room: Room) -> None:
+    session = room.start("pair", "survivor")
+    room.go("sessions", session)
+    agents = room.page.locator(".tile")
+    expect(agents).to_have_count(2)
+    second = agents.nth(1).get_attribute("data-agent") or ""
+    room.open(second)
+    room.page.evaluate("window.sameAsBefore = true")
+    room.page.get_by_label(f"Message to {second}").fill("half a thought")
+    room.served.kill()
+    expect(room.page.locator(".top .link")).to_contain_text("Reconnecting")
+    expect(room.page.get_by_text("Not connected")).to_be_visible()
+    room.served.restart()
+    room.is_live()
+    expect(room.page.get_by_label(f"Message to {second}")).to_have_value("half a thought")
+    room.page.locator(".whole .xterm").click()
+    expect(room.page.get_by_text("Keys go to the agent")).to_be_visible()
+    room.type("still here\n")
+    expect(room.terminal()).to_contain_text("(demo) got 1 line, 10 bytes")
+    assert room.page.evaluate("window.sameAsBefore")
+    room.served.site.mas("stop", session)
+    expect(room.page.locator(".session > .bar .badge")).to_contain_text("stopped")

@@ -1,0 +1,40 @@
+"""Notifications: somebody who looks elsewhere hears that an agent asks."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.site import until
+from tests.web.room import Room
+
+# What a browser would show, kept instead; and a page that is in the background.
+_KEPT = """
+window.shown = [];
+window.Notification = class {
+  static permission = 'granted';
+  constructor(title, options) { window.shown.push([title, options.body]); }
+};
+Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
+"""
+
+
+def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
+    session = room.start("solo", "in-need")
+    room.page.add_init_script(_KEPT)
+    room.go()
+    room.page.reload()
+    room.is_live()
+    expect(room.row("in-need")).to_contain_text("1 idle")
+    site = room.served.site
+    site.mas("send", "--session", session, "00", "/ask May I go on?")
+    told = until(lambda: room.page.evaluate("window.shown"))
+    assert [title for title, _ in told] == ["00 Meta manager waits for an answer"]
+    assert "go on" in told[0][1]
+    # Network that comes back makes the page look again, and nothing is told twice.
+    room.page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(room.page.get_by_role("banner").get_by_role("link", name="Approvals 1")).to_be_visible()
+    room.is_live()
+    site.mas("deny", session, "00")
+    expect(room.page.locator(".bubble")).to_have_count(0)
+    assert len(room.page.evaluate("window.shown")) == 1
+    site.mas("delete", session, "--yes")

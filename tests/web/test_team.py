@@ -1,0 +1,137 @@
+"""A team at work: terminals, messages, approvals, recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.served import Served
+from tests.site import until
+from tests.web.room import Room
+
+
+@pytest.fixture(scope="module")
+def team(served_demo: Served) -> Iterator[str]:
+    """A team at work, for all tests here."""
+    session = served_demo.site.start("--team", "dev", "--name", "shop")
+    yield session
+    served_demo.site.mas("delete", session, "--yes")
+
+
+@pytest.fixture
+def looking(room: Room, team: str) -> Room:
+    room.go("sessions", team)
+    expect(room.page.locator(".tile .badge.is-idle").first).to_be_visible()
+    return room
+
+
+def test_what_is_typed_is_echoed(looking: Room) -> None:
+    looking.open("21")
+    looking.type("hello from the page")
+    expect(looking.terminal()).to_contain_text("21> hello from the page")
+    looking.page.keyboard.press("Enter")
+    expect(looking.terminal()).to_contain_text("(demo) got 1 line, 19 bytes")
+    looking.page.keyboard.press("Control+]")
+    looking.page.keyboard.press("Escape")
+    expect(looking.tile("21").locator(".xterm-rows")).to_contain_text("(demo) got 1 line, 19 bytes")
+
+
+def test_agents_are_chosen_by_keys(looking: Room) -> None:
+    keys = looking.page.keyboard
+    for _ in range(3):
+        keys.press("j")
+    keys.press("Enter")
+    expect(looking.page.get_by_role("heading", name="21 ")).to_be_visible()
+    keys.press("Control+]")
+    keys.press("j")
+    expect(looking.page.get_by_role("heading", name="22 ")).to_be_visible()
+    keys.press("Control+]")
+    keys.press("Control+k")
+    keys.type("shop messages")
+    keys.press("Enter")
+    expect(looking.page.get_by_role("region", name="Timeline")).to_be_visible()
+
+
+def test_a_broadcast_is_acknowledged_by_all(looking: Room) -> None:
+    looking.page.keyboard.press("m")
+    looking.page.get_by_label("Message", exact=True).fill("Stand-up in five minutes\nbring numbers")
+    looking.page.keyboard.press("Control+Enter")
+    looking.notice("Sent to")
+    looking.page.get_by_role("link", name="Messages", exact=True).click()
+    message = looking.page.locator(".message", has_text="bring numbers").first
+    expect(message).to_contain_text("you → all")
+    expect(message.locator(".is-acknowledged")).to_contain_text("acknowledged 5")
+
+
+def test_an_agent_that_asks_is_answered(looking: Room) -> None:
+    looking.open("23")
+    looking.type("/ask May I run the tests?\n")
+    page = looking.page
+    expect(page.get_by_role("banner").get_by_role("link", name="Approvals 1")).to_be_visible()
+    page.keyboard.press("Control+]")
+    looking.go("approvals")
+    asking = page.locator(".asking", has_text="23")
+    expect(asking).to_contain_text("run the tests")
+    expect(asking).to_contain_text("osc7501")
+    asking.get_by_role("button", name="Approve").click()
+    looking.notice("Approved: 23")
+    expect(page.get_by_text("Nobody waits for an answer.")).to_be_visible()
+
+
+def test_reading_further_up_is_not_disturbed(looking: Room, team: str) -> None:
+    looking.open("22")
+    looking.type("/flood 1\nafter the flood\n")
+    expect(looking.terminal()).to_contain_text("(demo) got 1 line, 15 bytes")
+    page = looking.page
+    page.locator(".whole .xterm").hover()
+    page.mouse.wheel(0, -3000)
+    first = "document.querySelector('.whole .xterm-rows').innerText"
+    until(lambda: "(demo) got" not in page.evaluate(first))
+    before = page.evaluate(first)
+    looking.served.site.mas("send", "--session", team, "22", "something more")
+    message = page.locator(".conversation .message", has_text="something more")
+    expect(message.locator(".is-acknowledged")).to_be_visible()
+    assert page.evaluate(first) == before
+
+
+def test_a_search_finds_what_was_printed(looking: Room) -> None:
+    looking.open("20")
+    looking.type("needle in a haystack\n")
+    expect(looking.terminal()).to_contain_text("(demo) got")
+    looking.page.keyboard.press("Control+Shift+F")
+    looking.page.get_by_label("Search in the terminal").fill("needle in")
+    expect(looking.page.get_by_text("1 of 1")).to_be_visible()
+
+
+def test_a_recording_is_replayed(looking: Room, team: str) -> None:
+    looking.open("21")
+    looking.type("said a while later\n")
+    expect(looking.terminal()).to_contain_text("(demo) got 1 line, 18 bytes")
+    looking.go("sessions", team, "files", "logs", "agent-21.cast")
+    slider = looking.page.get_by_label("Moment of the recording")
+    expect(looking.terminal()).to_contain_text("said a while later")
+    slider.fill("0")
+    expect(looking.terminal()).not_to_contain_text("said a while later")
+    looking.page.get_by_label("Speed").select_option("64")
+    looking.page.get_by_role("button", name="Play").click()
+    expect(looking.terminal()).to_contain_text("said a while later")
+    slider.fill("0")
+    expect(looking.terminal()).not_to_contain_text("said a while later")
+
+
+def test_files_are_read(looking: Room, team: str) -> None:
+    looking.go("sessions", team, "files")
+    for name in ("unit/", "21/", "ROLE.md"):
+        looking.page.get_by_role("link", name=name, exact=True).click()
+    expect(looking.page.locator(".markdown")).to_be_visible()
+    role = looking.served.site.session(team, "unit", "21", "ROLE.md")
+    with open(role, "a", encoding="utf-8") as file:
+        file.write("A line of its own\n")
+    looking.page.get_by_role("button", name="Reload").click()
+    looking.page.get_by_role("button", name="Difference from template").click()
+    expect(looking.page.locator(".diff .is-new")).to_have_text("+ A line of its own")
+    with looking.page.expect_download() as download:
+        looking.page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == "ROLE.md"

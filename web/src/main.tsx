@@ -1,0 +1,55 @@
+// The page begins here.
+
+import { lazy, StrictMode, Suspense, type ReactNode } from "react";
+import { createRoot } from "react-dom/client";
+import { Loading, Empty } from "./parts/basics.tsx";
+import { Shell } from "./parts/Shell.tsx";
+import { ApprovalsPage } from "./pages/Approvals.tsx";
+import { SessionsPage } from "./pages/Sessions.tsx";
+import { SignIn } from "./pages/SignIn.tsx";
+import { StartPage } from "./pages/Start.tsx";
+import { useCell, useRoute } from "./state/hooks.ts";
+import { Mas, MasContext, useMas } from "./state/mas.ts";
+import { notifyOf } from "./state/notify.ts";
+// The styles of parts that come later, too: a browser asks for them only once.
+import "@xterm/xterm/css/xterm.css";
+import "uplot/dist/uPlot.min.css";
+import "./style/page.css";
+import "./style/session.css";
+
+// Terminals and plots come when they are looked at.
+const SessionPage = lazy(() => import("./pages/Session.tsx"));
+const ServerPage = lazy(() => import("./pages/Server.tsx"));
+
+function Page(): ReactNode {
+  const { live } = useMas();
+  const link = useCell(live.connection);
+  const route = useRoute();
+  if (link === "signed-out") return <SignIn />;
+  return (
+    <Shell>
+      <Suspense fallback={<Loading what="the page" />}>
+        {route.page === "sessions" && <SessionsPage />}
+        {route.page === "new" && <StartPage />}
+        {route.page === "approvals" && <ApprovalsPage />}
+        {route.page === "server" && <ServerPage />}
+        {route.page === "session" && <SessionPage key={route.id} route={route} />}
+        {route.page === "nowhere" && <Empty>There is nothing here. <a href="#/">All sessions</a></Empty>}
+      </Suspense>
+    </Shell>
+  );
+}
+
+const mas = new Mas();
+const place = document.getElementById("page");
+if (place) {
+  createRoot(place).render(
+    <StrictMode>
+      <MasContext value={mas}>
+        <Page />
+      </MasContext>
+    </StrictMode>,
+  );
+  mas.start();
+  notifyOf(mas.live);
+}

@@ -1,0 +1,90 @@
+// One session: its team, messages, files and numbers.
+
+import { lazy, useEffect, useMemo, useState, type ReactNode } from "react";
+import { Badge, Loading, ProblemBox } from "../parts/basics.tsx";
+import { ComposerDialog } from "../parts/Composer.tsx";
+import type { SessionDetail, SessionInfo } from "../protocol/shapes.ts";
+import { useCell, useKeys, useWatched } from "../state/hooks.ts";
+import type { Watched } from "../state/live.ts";
+import { useMas } from "../state/mas.ts";
+import { sessionHref, type Route, type Tab } from "../state/route.ts";
+import { perform, VERBS, verbsFor } from "../state/verbs.ts";
+import { Screens } from "../terminal/screen.ts";
+import { AgentView } from "./Agent.tsx";
+import { FilesView } from "./Files.tsx";
+import { MessagesView } from "./Messages.tsx";
+import { TeamView } from "./Team.tsx";
+
+const NumbersView = lazy(() => import("./Numbers.tsx"));
+
+type Here = Extract<Route, { page: "session" }>;
+const TABS: readonly [Tab, string][] = [
+  ["team", "Team"],
+  ["messages", "Messages"],
+  ["files", "Files"],
+  ["numbers", "Numbers"],
+];
+
+export default function SessionPage({ route }: { route: Here }): ReactNode {
+  const session = useWatched(route.id);
+  if (!session) return <Loading what="the session" />;
+  return <Known route={route} session={session} />;
+}
+
+function Known({ route, session }: { route: Here; session: Watched }): ReactNode {
+  const { value: detail, problem } = useCell(session.detail);
+  useEffect(() => void session.fetchMessages(), [session]);
+  if (!detail) return problem ? <ProblemBox problem={problem} retry={() => void session.fetchDetail()} /> : <Loading what="the session" />;
+  return <Shown route={route} session={session} detail={detail} />;
+}
+
+function Shown({ route, session, detail }: { route: Here; session: Watched; detail: SessionDetail }): ReactNode {
+  const mas = useMas();
+  const screens = useScreens(route.id);
+  const [composing, setComposing] = useState(false);
+  useKeys(useMemo(() => ({ m: () => setComposing(true) }), []));
+  const info = { ...detail, agentCount: detail.agents.length } as unknown as SessionInfo;
+  const agent = detail.agents.find((one) => one.id === route.agent);
+  return (
+    <div className="session">
+      <div className="bar">
+        <h1 className="name">
+          <a href={sessionHref(route.id)}>{detail.name ?? detail.tmuxSession}</a>
+        </h1>
+        <Badge state={detail.status} />
+        {detail.reason && <span className="quiet">{detail.reason}</span>}
+        {detail.tier && <span className="quiet" title="How far the kernel isolates its agents">isolation {detail.tier}</span>}
+        <nav className="tabs" aria-label="Of this session">
+          {TABS.map(([tab, label]) => (
+            <a key={tab} href={sessionHref(route.id, tab)} aria-current={route.tab === tab ? "page" : undefined}>{label}</a>
+          ))}
+        </nav>
+        <span className="grow" />
+        <button type="button" onClick={() => setComposing(true)}>Message <kbd>m</kbd></button>
+        {verbsFor(detail.status).map((verb) => (
+          <button key={verb} type="button" onClick={() => void perform(mas, verb, [info]).then(() => (verb === "delete" || verb === "archive" ? (location.hash = "#/") : session.loadDetail.ask()))}>
+            {VERBS[verb].label}
+          </button>
+        ))}
+      </div>
+      {screens && route.tab === "team" && !agent && <TeamView session={session} detail={detail} screens={screens} />}
+      {screens && route.tab === "team" && agent && <AgentView key={agent.id} agent={agent} detail={detail} session={session} screens={screens} />}
+      {route.tab === "messages" && <MessagesView session={session} detail={detail} />}
+      {route.tab === "files" && <FilesView detail={detail} file={route.file} />}
+      {route.tab === "numbers" && <NumbersView sessionId={route.id} />}
+      {composing && <ComposerDialog session={session} detail={detail} target={agent?.id ?? "all"} close={() => setComposing(false)} />}
+    </div>
+  );
+}
+
+/** The session's terminals; they outlive a change of tab. */
+function useScreens(id: string): Screens | null {
+  const { mux } = useMas();
+  const [screens, setScreens] = useState<Screens | null>(null);
+  useEffect(() => {
+    const made = new Screens(mux, id);
+    setScreens(made);
+    return () => made.dispose();
+  }, [mux, id]);
+  return screens;
+}

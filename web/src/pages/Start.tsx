@@ -1,0 +1,244 @@
+// Start a team: which, with what, under which name; each agent's own model and prompt if wanted.
+
+import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
+import { Loading, ProblemBox } from "../parts/basics.tsx";
+import { told, type Problem } from "../protocol/api.ts";
+import type { Provider, SessionDetail, Team } from "../protocol/shapes.ts";
+import { keepDraft, readDraft } from "../state/drafts.ts";
+import { useLoaded } from "../state/hooks.ts";
+import { useMas } from "../state/mas.ts";
+import { sessionHref } from "../state/route.ts";
+import { errorFor, runBody, type RunForm, type Wanted } from "../state/run.ts";
+import { count } from "../state/words.ts";
+
+const EMPTY: RunForm = { name: "", team: "", provider: "", isolation: "", limits: {}, agents: {} };
+const DRAFT = "start";
+
+interface Choices {
+  teams: Team[];
+  providers: Provider[];
+  /** The fields that this server's API takes for a run. */
+  fields: Record<string, FieldSchema>;
+}
+
+interface FieldSchema {
+  enum?: string[];
+  anyOf?: FieldSchema[];
+  properties?: Record<string, FieldSchema & { description?: string }>;
+  $ref?: string;
+}
+
+export function StartPage(): ReactNode {
+  const { api } = useMas();
+  const loaded = useLoaded<Choices>(async () => {
+    const [teams, providers, fields] = await Promise.all([
+      api.get<{ teams: Team[] }>("/teams"),
+      api.get<{ providers: Provider[] }>("/providers"),
+      runFields(() => api.get("/openapi.json")),
+    ]);
+    return { teams: teams.teams, providers: providers.providers, fields };
+  }, [api]);
+  return (
+    <>
+      <h1>Start a team</h1>
+      {loaded.problem && <ProblemBox problem={loaded.problem} retry={loaded.again} />}
+      {!loaded.value && !loaded.problem && <Loading what="teams" />}
+      {loaded.value && <Form choices={loaded.value} />}
+    </>
+  );
+}
+
+function Form({ choices }: { choices: Choices }): ReactNode {
+  const mas = useMas();
+  const [form, setForm] = useState<RunForm>(readForm);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  // Asked again after no answer came, the server starts nothing twice.
+  const key = useRef<string | null>(null);
+  useEffect(() => keepDraft(DRAFT, form === EMPTY ? "" : JSON.stringify(form)), [form]);
+  const usual = choices.teams.find((team) => team.name === "default") ?? choices.teams[0];
+  const team = choices.teams.find((one) => one.name === form.team) ?? usual;
+  const change = (fields: Partial<RunForm>): void => {
+    key.current = null;
+    setForm({ ...form, ...fields });
+  };
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(null);
+    key.current ??= crypto.randomUUID();
+    try {
+      const made = await mas.api.post<SessionDetail>("/runs", runBody(form, team), { "Idempotency-Key": key.current });
+      keepDraft(DRAFT, "");
+      for (const warning of made.warnings) mas.notices.say(warning);
+      await mas.live.fetchSessions();
+      location.hash = sessionHref(made.sessionId);
+    } catch (error) {
+      setProblem(told(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const errors = problem?.errors ?? [];
+  return (
+    <form className="start" onSubmit={(event) => void submit(event)}>
+      <Field label="Name" error={errorFor(errors, "name")}>
+        {(id, bad) => (
+          <input id={id} aria-invalid={bad} placeholder="what it is for, if you like" value={form.name} onChange={(event) => change({ name: event.target.value })} />
+        )}
+      </Field>
+      <Field label="Team" error={errorFor(errors, "team") || team?.problem || ""}>
+        {(id, bad) => (
+          <select id={id} aria-invalid={bad} value={form.team || (usual?.name ?? "")} onChange={(event) => change({ team: event.target.value, agents: {} })}>
+            {choices.teams.map((one) => (
+              <option key={one.name} value={one.name}>{one.name}: {count(one.agentCount, "agent")}{one.description && `, ${one.description}`}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label="Provider" error={errorFor(errors, "provider")}>
+        {(id, bad) => (
+          <ProviderSelect id={id} bad={bad} value={form.provider} usual="the workspace's" providers={choices.providers} change={(provider) => change({ provider })} />
+        )}
+      </Field>
+      <Isolation fields={choices.fields} form={form} change={change} error={errorFor(errors, "isolation")} />
+      <Limits fields={choices.fields} form={form} change={change} error={errorFor(errors, "limits")} />
+      {team && <Agents key={team.name} team={team} providers={choices.providers} form={form} change={change} />}
+      {problem && <ProblemBox problem={problem} />}
+      <div className="bar">
+        <button type="submit" className="strong" disabled={busy}>{busy ? "Starting…" : `Start ${count(team?.agentCount ?? 0, "agent")}`}</button>
+        <button type="button" onClick={() => (setForm(EMPTY), setProblem(null))}>Clear</button>
+      </div>
+    </form>
+  );
+}
+
+function Field({ label, error, children }: { label: string; error: string; children: (id: string, bad: boolean) => ReactNode }): ReactNode {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children(id, error !== "")}
+      {error && <p className="wrong">{error}</p>}
+    </div>
+  );
+}
+
+function ProviderSelect(props: { id?: string; label?: string; bad?: boolean; value: string; usual: string; providers: readonly Provider[]; change: (value: string) => void }): ReactNode {
+  return (
+    <select id={props.id} aria-label={props.label} aria-invalid={props.bad} value={props.value} onChange={(event) => props.change(event.target.value)}>
+      <option value="">{props.usual}</option>
+      {props.providers.map((provider) => (
+        <option key={provider.id} value={provider.id} title={provider.problem || provider.description}>
+          {provider.id}{provider.installed ? "" : " (not installed)"}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+type Part = { fields: Choices["fields"]; form: RunForm; change: (fields: Partial<RunForm>) => void; error: string };
+
+function Isolation({ fields, form, change, error }: Part): ReactNode {
+  const field = fields.isolation;
+  if (!field) return null;
+  const words = field.enum ?? field.anyOf?.find((one) => one.enum)?.enum ?? ["auto", "require", "off"];
+  return (
+    <Field label="Isolation" error={error}>
+      {(id, bad) => (
+        <select id={id} aria-invalid={bad} value={form.isolation} onChange={(event) => change({ isolation: event.target.value })}>
+          <option value="">the workspace's</option>
+          {words.map((word) => <option key={word}>{word}</option>)}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+function Limits({ fields, form, change, error }: Part): ReactNode {
+  const known = Object.entries(fields.limits?.properties ?? {});
+  if (known.length === 0) return null;
+  const each = known.find(([, field]) => field.properties);
+  const rows: [string, string, string[]][] = [["Of the session", "", known.filter(([, field]) => !field.properties).map(([name]) => name)]];
+  if (each) rows.push(["Of each agent", `${each[0]}.`, Object.keys(each[1].properties ?? {})]);
+  return (
+    <details className="agents" open={Object.values(form.limits).some(Boolean) || error !== ""}>
+      <summary>Limits</summary>
+      {rows.map(([label, prefix, names]) => (
+        <fieldset key={label} className="limits">
+          <legend>{label}</legend>
+          {names.map((name) => (
+            <label key={name}>
+              {words(name)}
+              <input aria-label={`${label}: ${words(name)}`} placeholder="none" value={form.limits[prefix + name] ?? ""} onChange={(event) => change({ limits: { ...form.limits, [prefix + name]: event.target.value } })} />
+            </label>
+          ))}
+        </fieldset>
+      ))}
+      {error && <p className="wrong">{error}</p>}
+    </details>
+  );
+}
+
+/** A name of the API as people would write it. */
+function words(name: string): string {
+  return name.replace(/([A-Z])/g, " $1").toLowerCase();
+}
+
+function Agents({ team, providers, form, change }: { team: Team; providers: readonly Provider[]; form: RunForm; change: (fields: Partial<RunForm>) => void }): ReactNode {
+  const differ = (id: string, fields: Partial<Wanted>): void => change({ agents: { ...form.agents, [id]: { ...form.agents[id], ...fields } } });
+  return (
+    <details className="agents" open={Object.keys(form.agents).length > 0}>
+      <summary>Provider, model and prompt per agent</summary>
+      {team.units.map((unit) => (
+        <fieldset key={unit.name}>
+          <legend>{unit.name}</legend>
+          {unit.agents.map((agent) => {
+            const wanted = form.agents[agent.id] ?? {};
+            return (
+              <div key={agent.id} className="agent-row">
+                <span><b>{agent.id}</b> {agent.role}</span>
+                <ProviderSelect label={`Provider of ${agent.id}`} value={wanted.provider ?? ""} usual={agent.provider ?? "as above"} providers={providers} change={(provider) => differ(agent.id, { provider })} />
+                <input aria-label={`Model of ${agent.id}`} placeholder={agent.model ?? "model"} value={wanted.model ?? ""} onChange={(event) => differ(agent.id, { model: event.target.value })} />
+                <textarea aria-label={`Prompt of ${agent.id}`} rows={1} placeholder={agent.prompt ?? "first message"} value={wanted.prompt ?? ""} onChange={(event) => differ(agent.id, { prompt: event.target.value })} />
+              </div>
+            );
+          })}
+        </fieldset>
+      ))}
+    </details>
+  );
+}
+
+function readForm(): RunForm {
+  try {
+    const kept = readDraft(DRAFT);
+    return kept ? { ...EMPTY, ...(JSON.parse(kept) as RunForm) } : EMPTY;
+  } catch {
+    return EMPTY;
+  }
+}
+
+/** What a field refers to, where it is an object; its own fields too. */
+function resolved(field: FieldSchema, schemas: Record<string, FieldSchema>): FieldSchema {
+  if (field.enum ?? field.anyOf?.some((one) => one.enum)) return field;
+  const ref = field.$ref ?? field.anyOf?.find((one) => one.$ref)?.$ref;
+  const found = ref && schemas[ref.replace("#/components/schemas/", "")];
+  if (!found) return field;
+  const inner = Object.entries(found.properties ?? {}).map(([name, one]) => [name, resolved(one, schemas)] as const);
+  return { ...found, properties: Object.fromEntries(inner) };
+}
+
+/** What the API itself says a run can have; without that, what every server takes. */
+async function runFields(load: () => Promise<unknown>): Promise<Choices["fields"]> {
+  try {
+    const { components } = (await load()) as { components: { schemas: Record<string, FieldSchema> } };
+    const fields = { ...(components.schemas.RunBody?.properties ?? {}) } as Choices["fields"];
+    for (const [name, field] of Object.entries(fields)) {
+      fields[name] = resolved(field, components.schemas);
+    }
+    return fields;
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,91 @@
+// Write to an agent, a unit, the managers or all.
+
+import { useState, type KeyboardEvent, type ReactNode } from "react";
+import type { SessionDetail } from "../protocol/shapes.ts";
+import { path, told, type Problem } from "../protocol/api.ts";
+import type { Sent } from "../protocol/shapes.ts";
+import { useDraft } from "../state/hooks.ts";
+import type { Watched } from "../state/live.ts";
+import { useMas } from "../state/mas.ts";
+import { count } from "../state/words.ts";
+import { Dialog, ProblemBox } from "./basics.tsx";
+
+interface Props {
+  session: Watched;
+  detail: SessionDetail;
+  /** To whom, unless somebody else is chosen. */
+  target: string;
+  fixed?: boolean;
+  sent?: () => void;
+  focus?: boolean;
+}
+
+export function Composer({ session, detail, target: first, fixed = false, sent, focus = false }: Props): ReactNode {
+  const mas = useMas();
+  const [target, setTarget] = useState(first);
+  const [text, setText] = useDraft(`${detail.sessionId}/${fixed ? first : ""}`);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const to = fixed ? first : target;
+  const send = async (): Promise<void> => {
+    if (!text.trim() || busy) return;
+    setBusy(true);
+    setProblem(null);
+    try {
+      const answer = await mas.api.post<Sent>(path`/sessions/${detail.sessionId}/messages`, { target: to, message: text });
+      setText("");
+      session.loadMessages.ask();
+      mas.notices.say(`Sent to ${answer.agents.length === 1 ? answer.agents[0] : count(answer.agents.length, "agent")}`);
+      sent?.();
+    } catch (error) {
+      setProblem(told(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send();
+  };
+  return (
+    <form className="composer" onSubmit={(event) => (event.preventDefault(), void send())}>
+      {!fixed && <Target value={target} change={setTarget} detail={detail} />}
+      <textarea
+        aria-label={fixed ? `Message to ${first}` : "Message"}
+        rows={3}
+        autoFocus={focus}
+        placeholder={detail.status === "active" ? "Message" : "The session is not running: a message waits until it is"}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={pressed}
+      />
+      {problem && <ProblemBox problem={problem} />}
+      <button type="submit" className="strong" disabled={busy || !text.trim()}>Send <kbd>Ctrl ↵</kbd></button>
+    </form>
+  );
+}
+
+function Target({ value, change, detail }: { value: string; change: (target: string) => void; detail: SessionDetail }): ReactNode {
+  const units = [...new Set(detail.agents.map((agent) => agent.unit))];
+  return (
+    <label className="target">
+      To{" "}
+      <select value={value} onChange={(event) => change(event.target.value)}>
+        <option value="all">all</option>
+        <option value="managers">managers</option>
+        <optgroup label="Units">{units.map((unit) => <option key={unit} value={unit}>{unit}</option>)}</optgroup>
+        <optgroup label="Agents">
+          {detail.agents.map((agent) => <option key={agent.id} value={agent.id}>{agent.id} {agent.role}</option>)}
+        </optgroup>
+      </select>
+    </label>
+  );
+}
+
+export function ComposerDialog({ close, ...props }: Props & { close: () => void }): ReactNode {
+  return (
+    <Dialog title="Write a message" close={close}>
+      <h2>Write a message</h2>
+      <Composer {...props} focus sent={close} />
+    </Dialog>
+  );
+}

@@ -1,0 +1,83 @@
+// Small parts that every page uses.
+
+import { useEffect, useRef, type ReactNode } from "react";
+import type { Problem } from "../protocol/api.ts";
+import type { AgentState, Status } from "../protocol/shapes.ts";
+
+// A sign beside the colour, for whoever sees no colours.
+const SIGNS: Record<AgentState | Status, string> = {
+  starting: "◌",
+  idle: "●",
+  working: "◐",
+  blocked: "▲",
+  error: "✕",
+  exited: "■",
+  unknown: "?",
+  active: "●",
+  stopped: "■",
+  archived: "▣",
+  deleted: "✕",
+};
+
+export function Badge({ state, source, text, small = false }: { state: AgentState | Status; source?: string; text?: string; small?: boolean }): ReactNode {
+  const title = [small && state, text, source && `told by ${source}`].filter(Boolean).join(" · ");
+  return (
+    <span className={`badge is-${state}`} title={title || undefined}>
+      <span aria-hidden="true">{SIGNS[state] ?? "?"}</span> {small ? <span className="unseen">{state}</span> : state}
+    </span>
+  );
+}
+
+export function Count({ state, number }: { state: AgentState; number: number }): ReactNode {
+  return (
+    <span className={`badge is-${state}`} title={`${number} ${state}`}>
+      <span aria-hidden="true">{SIGNS[state]}</span> {number} <span className="wide-only">{state}</span>
+    </span>
+  );
+}
+
+// So many errors are in the message itself.
+const TOLD = 3;
+
+export function ProblemBox({ problem, retry }: { problem: Problem; retry?: () => void }): ReactNode {
+  return (
+    <div className="problem" role="alert">
+      <strong>{problem.message.replace(/\bbody\./g, "")}</strong>
+      {problem.errors.length > TOLD && (
+        <ul>
+          {problem.errors.map((error) => (
+            <li key={error.where}>
+              <code>{error.where.replace(/^body\./, "")}</code> {error.what}
+            </li>
+          ))}
+        </ul>
+      )}
+      {problem.hint && <p>Try: <code>{problem.hint}</code></p>}
+      {retry && <button type="button" onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+export function Loading({ what }: { what: string }): ReactNode {
+  return <p className="quiet" role="status">Loading {what}…</p>;
+}
+
+export function Empty({ children }: { children: ReactNode }): ReactNode {
+  return <div className="empty">{children}</div>;
+}
+
+/** A window above the page; the browser keeps the focus in it and closes it by Escape. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ReactNode }): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onClose={close}
+      onClick={(event) => event.target === dialog.current && close()}
+    >
+      <div className="dialog-body">{children}</div>
+    </dialog>
+  );
+}

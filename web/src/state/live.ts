@@ -1,0 +1,246 @@
+// What the page knows, kept up to date by events: sessions, agents, messages, approvals.
+
+import { path, told, type Api, type Problem } from "../protocol/api.ts";
+import type { Hearing, Link } from "../protocol/feed.ts";
+import type {
+  AgentState,
+  AgentView,
+  Approval,
+  DeliveryState,
+  MasEvent,
+  Message,
+  MessageList,
+  SessionDetail,
+  SessionInfo,
+  SessionList,
+  SessionStats,
+  Stats,
+} from "../protocol/shapes.ts";
+import { Cell, Soon } from "./cell.ts";
+
+const SOON = 150;
+// Numbers cost the server more than lists do.
+const STATS_SOON = 1000;
+const MOST_MESSAGES = 500;
+
+/** Something that was loaded, is being loaded, or could not be. */
+export interface Loaded<T> {
+  value: T | null;
+  problem: Problem | null;
+}
+
+export const LOADING: Loaded<never> = { value: null, problem: null };
+
+/** One session that somebody looks at. */
+export class Watched {
+  readonly detail = new Cell<Loaded<SessionDetail>>(LOADING);
+  readonly messages = new Cell<Loaded<Message[]>>(LOADING);
+  /** The last message that went its way, for whoever draws it. */
+  readonly moved = new Cell<{ from: string; to: string[]; id: string; at: number } | null>(null);
+  readonly loadDetail: Soon;
+  readonly loadMessages: Soon;
+  watchers = 0;
+
+  constructor(
+    readonly id: string,
+    private readonly api: Api,
+  ) {
+    this.loadDetail = new Soon(() => this.fetchDetail(), SOON);
+    this.loadMessages = new Soon(() => this.fetchMessages(), SOON);
+  }
+
+  async fetchDetail(): Promise<void> {
+    await into(this.detail, () => this.api.get<SessionDetail>(path`/sessions/${this.id}`));
+  }
+
+  async fetchMessages(): Promise<void> {
+    await into(this.messages, async () => {
+      const page = await this.api.get<MessageList>(path`/sessions/${this.id}/messages`, { limit: MOST_MESSAGES });
+      return page.messages;
+    });
+  }
+
+  hear(event: MasEvent): void {
+    if (event.event === "agent") this.changeAgent(event, agentFields(event));
+    else if (event.event === "report") this.changeAgent(event, { report: String(event.text ?? "") });
+    else if (event.event === "message") this.hearMessage(event);
+    else if (event.event === "session") this.loadDetail.ask();
+  }
+
+  private changeAgent(event: MasEvent, fields: Partial<AgentView>): void {
+    this.detail.change((was) => {
+      if (!was.value) return was;
+      const agents = was.value.agents.map((agent) => (agent.id === event.agent ? { ...agent, ...fields } : agent));
+      return { ...was, value: { ...was.value, agents } };
+    });
+  }
+
+  private hearMessage(event: MasEvent): void {
+    const known = this.messages.get().value;
+    if (known) {
+      const id = String(event.messageId);
+      const found = known.some((message) => message.id === id);
+      if (found) this.messages.set({ value: known.map((one) => (one.id === id ? moved(one, event) : one)), problem: null });
+      // Only a look tells the words of a new one, and why one was not delivered.
+      if (!found || event.state === "undelivered") this.loadMessages.ask();
+    }
+    if (event.state === "typed" && event.agent) {
+      const from = typeof event.from === "string" ? event.from : "person";
+      this.moved.set({ from, to: [event.agent], id: String(event.messageId), at: Date.now() });
+    }
+  }
+}
+
+export class Live implements Hearing {
+  readonly connection = new Cell<Link>("connecting");
+  readonly sessions = new Cell<Loaded<SessionInfo[]>>(LOADING);
+  readonly stats = new Cell<ReadonlyMap<string, SessionStats>>(new Map());
+  readonly approvals = new Cell<Loaded<Approval[]>>(LOADING);
+  readonly warnings = new Cell<readonly MasEvent[]>([]);
+  private readonly watched = new Map<string, Watched>();
+  private readonly stale = new Set<string>();
+  private readonly loadSessions = new Soon(() => this.fetchSessions(), SOON);
+  private readonly loadApprovals = new Soon(() => this.fetchApprovals(), SOON);
+  private readonly loadStats = new Soon(() => this.fetchStale(), STATS_SOON);
+
+  constructor(private readonly api: Api) {}
+
+  /** Keep one session up to date until the answered function is called. */
+  watch(id: string): { session: Watched; leave: () => void } {
+    const session = this.watched.get(id) ?? new Watched(id, this.api);
+    this.watched.set(id, session);
+    session.watchers += 1;
+    if (session.watchers === 1) void session.fetchDetail();
+    const leave = (): void => {
+      session.watchers -= 1;
+      if (session.watchers === 0) this.watched.delete(id);
+    };
+    return { session, leave };
+  }
+
+  link(link: Link): void {
+    this.connection.set(link);
+  }
+
+  connected(anew: boolean): void {
+    if (anew) this.refresh();
+  }
+
+  /** Look at everything again. */
+  refresh(): void {
+    this.loadSessions.ask();
+    this.loadApprovals.ask();
+    void this.fetchStats();
+    for (const session of this.watched.values()) {
+      session.loadDetail.ask();
+      if (session.messages.get() !== LOADING) session.loadMessages.ask();
+    }
+  }
+
+  event(event: MasEvent): void {
+    const id = event.sessionId;
+    if (event.event === "warning") this.warnings.change((known) => [...known.slice(-99), event]);
+    if (event.event === "session") this.loadSessions.ask();
+    if (this.concernsApprovals(event)) this.loadApprovals.ask();
+    if (!id) return;
+    this.touch(id, event.at);
+    if (event.event === "agent" || event.event === "session") {
+      this.stale.add(id);
+      this.catchUp();
+    }
+    this.watched.get(id)?.hear(event);
+  }
+
+  /** Bring numbers up to date that somebody looks at; of the others it is only noted that they are old. */
+  catchUp(): void {
+    if (this.stats.isWatched && this.stale.size > 0) this.loadStats.ask();
+  }
+
+  /** Whether somebody asks since, or does not any more; most that agents do is neither. */
+  private concernsApprovals({ event, state, sessionId, agent }: MasEvent): boolean {
+    if (event === "approval" || event === "session") return true;
+    if (event !== "agent") return false;
+    const known = this.approvals.get().value ?? [];
+    return state === "blocked" || known.some((one) => one.sessionId === sessionId && one.agent === agent);
+  }
+
+  private touch(id: string, at: string): void {
+    this.sessions.change((was) => {
+      const found = was.value?.find((session) => session.sessionId === id);
+      if (!was.value || !found || found.lastActivity >= at) return was;
+      const value = was.value.map((session) => (session === found ? { ...session, lastActivity: at } : session));
+      return { ...was, value };
+    });
+  }
+
+  async fetchSessions(): Promise<void> {
+    await into(this.sessions, async () => (await this.api.get<SessionList>("/sessions")).sessions);
+  }
+
+  async fetchApprovals(): Promise<void> {
+    await into(this.approvals, async () => (await this.api.get<{ approvals: Approval[] }>("/approvals")).approvals);
+  }
+
+  async fetchStats(): Promise<void> {
+    try {
+      const all = await this.api.get<Stats>("/stats");
+      this.stats.set(new Map(all.sessions.map((one) => [one.sessionId, one])));
+    } catch {
+      // The list says what is wrong; without numbers it is still a list.
+    }
+  }
+
+  private async fetchStale(): Promise<void> {
+    const ids = [...this.stale];
+    this.stale.clear();
+    if (ids.length > 5) {
+      await this.fetchStats();
+      return;
+    }
+    const known = new Map(this.stats.get());
+    for (const id of ids) {
+      try {
+        known.set(id, await this.api.get<SessionStats>(path`/sessions/${id}/stats`));
+      } catch {
+        known.delete(id);
+      }
+    }
+    this.stats.set(known);
+  }
+}
+
+/** Load into a cell; what was there stays while loading, and when it fails. */
+async function into<T>(cell: Cell<Loaded<T>>, load: () => Promise<T>): Promise<void> {
+  try {
+    cell.set({ value: await load(), problem: null });
+  } catch (error) {
+    const problem = told(error);
+    cell.change((was) => ({ value: problem.mayPass ? was.value : null, problem }));
+  }
+}
+
+function agentFields(event: MasEvent): Partial<AgentView> {
+  return {
+    state: event.state as AgentState,
+    stateText: String(event.stateText ?? ""),
+    stateSource: String(event.stateSource ?? ""),
+    exitStatus: typeof event.exitStatus === "number" ? event.exitStatus : null,
+  };
+}
+
+function moved(message: Message, event: MasEvent): Message {
+  const state = event.state as DeliveryState;
+  const deliveries = message.deliveries.map((delivery) =>
+    (event.agent === undefined || delivery.agent === event.agent) && further(delivery.state, state)
+      ? { ...delivery, state, at: event.at }
+      : delivery,
+  );
+  return { ...message, deliveries };
+}
+
+const ORDER: readonly DeliveryState[] = ["queued", "typed", "undelivered", "acknowledged"];
+
+/** Whether a delivery goes on from one state to the other; events may come late. */
+function further(from: DeliveryState, to: DeliveryState): boolean {
+  return ORDER.indexOf(to) > ORDER.indexOf(from);
+}

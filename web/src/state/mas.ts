@@ -1,0 +1,63 @@
+// Everything the page works with, made once in main.tsx and handed down.
+
+import { createContext, useContext } from "react";
+import { Api, path } from "../protocol/api.ts";
+import { Feed } from "../protocol/feed.ts";
+import { Mux, type Wire } from "../protocol/mux.ts";
+import { Live } from "./live.ts";
+import { Notices } from "./notices.ts";
+
+// A clock that jumps this far between two ticks means that the machine slept.
+const TICK = 5000;
+const SLEPT = 20_000;
+
+export class Mas {
+  readonly api: Api;
+  readonly live: Live;
+  readonly feed: Feed;
+  readonly mux: Mux;
+  readonly notices = new Notices();
+
+  constructor() {
+    this.api = new Api(
+      (where, init) => fetch(where, init),
+      () => this.live.link("signed-out"),
+    );
+    this.live = new Live(this.api);
+    this.feed = new Feed(this.api, this.live);
+    this.mux = new Mux(() => new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/terminals`) as Wire);
+  }
+
+  start(): void {
+    this.feed.start();
+    let last = Date.now();
+    setInterval(() => {
+      const now = Date.now();
+      if (now - last > SLEPT) this.wake();
+      last = now;
+    }, TICK);
+    addEventListener("online", () => this.wake());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && this.live.connection.get() === "reconnecting") this.wake();
+    });
+  }
+
+  /** Try everything again at once. */
+  wake(): void {
+    this.feed.retry();
+    this.mux.retry();
+  }
+
+  /** Where a file can be had. */
+  fileHref(session: string, file: string): string {
+    return `${path`/sessions/${session}/file`}?path=${encodeURIComponent(file)}&most=${4 << 20}`;
+  }
+}
+
+export const MasContext = createContext<Mas | null>(null);
+
+export function useMas(): Mas {
+  const mas = useContext(MasContext);
+  if (!mas) throw new Error("There is no MAS here");
+  return mas;
+}

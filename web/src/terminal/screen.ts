@@ -1,0 +1,198 @@
+// One agent's terminal: xterm fed by a channel. It lives on while it is shown small, large or not at all.
+
+import { SearchAddon } from "@xterm/addon-search";
+import { Unicode11Addon } from "@xterm/addon-unicode11";
+import { WebLinksAddon } from "@xterm/addon-web-links";
+import { Terminal } from "@xterm/xterm";
+import type { Channel, Mux, Sink } from "../protocol/mux.ts";
+import { Cell } from "../state/cell.ts";
+import { BELOW, crop } from "./crop.ts";
+
+export const SMALL = 11;
+const LEAST_LARGE = 12;
+const MOST_LARGE = 16;
+// How wide a character of a monospaced font is for its height.
+const WIDTH = 0.605;
+const HISTORY = 5000;
+const FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const COLOURS = { background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73" };
+
+export type Ending = { exitStatus: number | null } | null;
+
+export class Screen implements Sink {
+  /** What is put into the page; moving it moves the terminal. */
+  readonly host = document.createElement("div");
+  readonly isLive = new Cell(false);
+  readonly ending = new Cell<Ending>(null);
+  readonly trouble = new Cell("");
+  readonly search = new SearchAddon();
+  readonly terminal: Terminal;
+  private readonly channel: Channel;
+  private window: HTMLElement | null = null;
+  private placing = 0;
+
+  constructor(mux: Mux, session: string, agent: string) {
+    this.host.className = "screen";
+    this.terminal = new Terminal({
+      fontFamily: FONT,
+      fontSize: SMALL,
+      scrollback: HISTORY,
+      theme: COLOURS,
+      disableStdin: true,
+      cursorInactiveStyle: "outline",
+      allowProposedApi: true,
+      minimumContrastRatio: 4.5,
+    });
+    this.terminal.loadAddon(new Unicode11Addon());
+    this.terminal.unicode.activeVersion = "11";
+    this.terminal.loadAddon(this.search);
+    this.terminal.loadAddon(new WebLinksAddon((_, address) => void window.open(address, "_blank", "noopener,noreferrer")));
+    this.terminal.open(this.host);
+    this.terminal.onData((text) => void this.channel.type(text));
+    // A character is a byte here: what old ways to tell of the mouse need.
+    this.terminal.onBinary((text) => void this.channel.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
+    this.terminal.onRender(() => this.place());
+    this.channel = mux.subscribe(session, agent, this);
+  }
+
+  screen(columns: number, rows: number, data: Uint8Array, done: () => void): void {
+    const { buffer } = this.terminal;
+    const back = buffer.active.baseY - buffer.active.viewportY;
+    this.ending.set(null);
+    this.trouble.set("");
+    this.terminal.resize(columns, rows);
+    this.terminal.write(data, () => {
+      // Whoever was reading further up goes on reading there.
+      if (back > 0) this.terminal.scrollToLine(Math.max(0, buffer.active.baseY - back));
+      done();
+    });
+  }
+
+  data(data: Uint8Array, done: () => void): void {
+    this.terminal.write(data, done);
+  }
+
+  end(exitStatus: number | null): void {
+    this.ending.set({ exitStatus });
+  }
+
+  error(_code: string, message: string): void {
+    this.trouble.set(message);
+  }
+
+  live(live: boolean): void {
+    this.isLive.set(live);
+  }
+
+  /** Show a readable part of it in a window: the tail, round the cursor. */
+  showSmall(window: HTMLElement): void {
+    this.window = window;
+    this.terminal.options.disableStdin = true;
+    this.terminal.options.fontSize = SMALL;
+    this.host.inert = true;
+    this.terminal.scrollToBottom();
+    window.append(this.host);
+    this.place();
+  }
+
+  /** Show all of it, to be typed into. */
+  showLarge(place: HTMLElement): void {
+    this.window = null;
+    this.host.inert = false;
+    this.host.style.transform = "";
+    this.terminal.options.disableStdin = false;
+    place.append(this.host);
+    this.enlarge(place);
+  }
+
+  /** Take the largest letters with which all columns fit; where none does, one can scroll. */
+  enlarge(place: HTMLElement): void {
+    const fitting = Math.floor((place.clientWidth - 30) / (this.terminal.cols * WIDTH));
+    this.terminal.options.fontSize = Math.max(LEAST_LARGE, Math.min(MOST_LARGE, fitting));
+  }
+
+  /** Take it out of a place, if it is still there. */
+  leave(place: HTMLElement): void {
+    if (this.host.parentElement === place) this.host.remove();
+    if (this.window === place) this.window = null;
+  }
+
+  /** How many cells fit into a place. */
+  fitting(place: HTMLElement): { columns: number; rows: number } | null {
+    const cell = this.cell();
+    if (!cell) return null;
+    return {
+      columns: Math.max(20, Math.floor((place.clientWidth - 24) / cell.width)),
+      rows: Math.max(5, Math.floor((place.clientHeight - 8) / cell.height)),
+    };
+  }
+
+  /** Change the size of the agent's own terminal, for everybody. */
+  resize(columns: number, rows: number): void {
+    this.channel.resize(columns, rows);
+  }
+
+  dispose(): void {
+    cancelAnimationFrame(this.placing);
+    this.channel.close();
+    this.host.remove();
+    this.terminal.dispose();
+  }
+
+  private cell(): { width: number; height: number } | null {
+    const drawn = this.host.querySelector(".xterm-screen")?.getBoundingClientRect();
+    if (!drawn || drawn.width === 0) return null;
+    return { width: drawn.width / this.terminal.cols, height: drawn.height / this.terminal.rows };
+  }
+
+  /** How many of the next lines beneath the cursor something is written in, empty ones between them too. */
+  private below(): number {
+    const { active } = this.terminal.buffer;
+    for (let line = BELOW; line > 0; line -= 1) {
+      const inside = active.cursorY + line < this.terminal.rows;
+      if (inside && active.getLine(active.baseY + active.cursorY + line)?.translateToString(true)) return line;
+    }
+    return 0;
+  }
+
+  private place(): void {
+    if (!this.window || this.placing) return;
+    this.placing = requestAnimationFrame(() => {
+      this.placing = 0;
+      const cell = this.cell();
+      if (!this.window || !cell) return;
+      const { active } = this.terminal.buffer;
+      const corner = crop(
+        { columns: this.terminal.cols, rows: this.terminal.rows },
+        { columns: Math.floor(this.window.clientWidth / cell.width), rows: Math.floor(this.window.clientHeight / cell.height) },
+        { column: active.cursorX, row: active.cursorY },
+        this.below(),
+      );
+      this.host.style.transform = `translate(${-corner.column * cell.width}px, ${-corner.row * cell.height}px)`;
+    });
+  }
+}
+
+/** The terminals of one session, made when first looked at and kept until it is left. */
+export class Screens {
+  private readonly made = new Map<string, Screen>();
+
+  constructor(
+    private readonly mux: Mux,
+    private readonly session: string,
+  ) {}
+
+  of(agent: string): Screen {
+    let screen = this.made.get(agent);
+    if (!screen) {
+      screen = new Screen(this.mux, this.session, agent);
+      this.made.set(agent, screen);
+    }
+    return screen;
+  }
+
+  dispose(): void {
+    for (const screen of this.made.values()) screen.dispose();
+    this.made.clear();
+  }
+}

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Api } from "../src/protocol/api.ts";
+import type { MasEvent } from "../src/protocol/shapes.ts";
+import { Live } from "../src/state/live.ts";
+import { parseRoute, sessionHref } from "../src/state/route.ts";
+import { ago, bytes } from "../src/state/words.ts";
+import { crop } from "../src/terminal/crop.ts";
+import { until } from "./until.ts";
+
+const ANSWERS: Record<string, unknown> = {
+  "/sessions": { sessions: [{ sessionId: "s", status: "active", lastActivity: "2026-01-01T00:00:00Z" }], total: 1 },
+  "/approvals": { approvals: [] },
+  "/stats": { sessions: [] },
+  "/sessions/s": { sessionId: "s", status: "active", agents: [{ id: "21", state: "idle" }, { id: "22", state: "idle" }] },
+  "/sessions/s/messages": {
+    messages: [{ id: "m-1", from: null, target: "all", deliveries: ["21", "22"].map((agent) => ({ agent, state: "queued" })) }],
+  },
+};
+
+function live(): { live: Live; asked: string[] } {
+  const asked: string[] = [];
+  const api = new Api((where) => {
+    asked.push(where);
+    return Promise.resolve(new Response(JSON.stringify(ANSWERS[where.split("?")[0] ?? ""] ?? {})));
+  });
+  return { live: new Live(api), asked };
+}
+
+const event = (fields: Partial<MasEvent>): MasEvent =>
+  ({ id: "1.1", at: "2026-02-02T00:00:00Z", event: "agent", sessionId: "s", ...fields }) as MasEvent;
+
+test("events change what is known without asking for all of it", async () => {
+  const { live: known, asked } = live();
+  known.connected(true);
+  const { session } = known.watch("s");
+  await until(() => session.detail.get().value !== null && known.sessions.get().value !== null);
+  await session.fetchMessages();
+  const before = asked.length;
+  known.event(event({ agent: "21", state: "blocked", stateText: "permission: run it?", stateSource: "hooks" }));
+  const [first, second] = session.detail.get().value?.agents ?? [];
+  assert.deepEqual([first?.state, first?.stateText, second?.state], ["blocked", "permission: run it?", "idle"]);
+  assert.equal(known.sessions.get().value?.[0]?.lastActivity, "2026-02-02T00:00:00Z");
+  known.event(event({ event: "message", messageId: "m-1", agent: "21", state: "acknowledged" }));
+  known.event(event({ event: "message", messageId: "m-1", agent: "21", state: "typed" }));
+  const states = session.messages.get().value?.[0]?.deliveries.map((delivery) => delivery.state);
+  assert.deepEqual(states, ["acknowledged", "queued"]);
+  assert.equal(asked.length, before);
+});
+
+test("numbers are asked for only while somebody looks, questions only where somebody asks", async () => {
+  const { live: known, asked } = live();
+  const times = (where: string): number => asked.filter((one) => one === where).length;
+  known.event(event({ agent: "21", state: "working" }));
+  known.event(event({ agent: "21", state: "blocked" }));
+  await until(() => times("/approvals") === 1);
+  assert.equal(times("/sessions/s/stats"), 0);
+  known.stats.subscribe(() => undefined);
+  known.catchUp();
+  await until(() => times("/sessions/s/stats") === 1);
+  known.event(event({ agent: "21", state: "working" }));
+  await new Promise((done) => setTimeout(done, 300));
+  assert.equal(times("/approvals"), 1);
+});
+
+test("a message nobody knew is looked up", async () => {
+  const { live: known, asked } = live();
+  const { session } = known.watch("s");
+  await session.fetchMessages();
+  known.event(event({ event: "message", messageId: "m-9", state: "queued" }));
+  await until(() => asked.filter((where) => where.startsWith("/sessions/s/messages")).length === 2);
+});
+
+test("an address leads where it came from", () => {
+  for (const [tab, rest] of [["team", ""], ["team", "21"], ["files", "unit/21/a b#c.md"], ["messages", ""]] as const) {
+    const route = parseRoute(sessionHref("s-1", tab, rest));
+    assert.ok(route.page === "session");
+    assert.deepEqual([route.id, route.tab, route.agent ?? route.file], ["s-1", tab, rest]);
+  }
+  assert.deepEqual(parseRoute(""), { page: "sessions" });
+  assert.deepEqual(parseRoute("#/nothing/here"), { page: "nowhere" });
+  assert.deepEqual(parseRoute("#/sessions/%ff/%zz"), { page: "nowhere" });
+});
+
+test("a tile shows the cursor, what is drawn just below it, and the beginning of lines where it can", () => {
+  const whole = { columns: 100, rows: 30 };
+  const shown = { columns: 50, rows: 10 };
+  assert.deepEqual(crop(whole, shown, { column: 3, row: 29 }, 0), { column: 0, row: 20 });
+  assert.deepEqual(crop(whole, shown, { column: 3, row: 2 }, 2), { column: 0, row: 0 });
+  assert.deepEqual(crop(whole, shown, { column: 60, row: 20 }, 2), { column: 14, row: 13 });
+  assert.deepEqual(crop(whole, { columns: 50, rows: 2 }, { column: 3, row: 20 }, 3), { column: 0, row: 20 });
+  assert.deepEqual(crop(whole, { columns: 120, rows: 40 }, { column: 99, row: 29 }, 0), { column: 0, row: 0 });
+});
+
+test("numbers and times are short", () => {
+  assert.equal(bytes(999), "999 B");
+  assert.equal(bytes(65_400_000), "65.4 MB");
+  assert.equal(ago("2026-01-01T00:00:00Z", Date.parse("2026-01-01T02:03:00Z")), "2 h");
+});
