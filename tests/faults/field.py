@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from mas.model.ids import SessionId
@@ -312,26 +313,32 @@ SCENES: dict[str, Scene] = {
 
 
 def cut_at_every_step(
-    field: Field, driver: Driver, scene: str, cut: Cut, judge: Callable[[Ended], None], stride: int = 1
+    field: Field, driver: Driver, scene: str, cut: Cut, judge: Callable[[Ended], None], one_in: int
 ) -> int:
-    """Run a scene's verb again and again, cut one step later each time, until it is cut no more.
+    """Run a scene's verb again and again, cut at a later step each time, until it is cut no more.
 
-    After each cut: one ordinary command, and a look at everything. Answers how many steps there were. With a `stride`
-    only one step of so many is tried, another one in every run; all of them with `MAS_TEST_EVERY_STEP=1`.
+    After each cut: one ordinary command, and a look at everything. Answers the last step that was tried.
     """
     act = SCENES[scene].ready(field)
-    stride = 1 if os.environ.get("MAS_TEST_EVERY_STEP") else stride
-    step = random.randint(1, stride)
-    while True:
+    last = 0
+    for step in steps(one_in):
         args = act.again()
         ended = driver.call(SCENES[scene].verb, *args, fault=Fault(cut, step))
         if ended.what is None:
             assert ended.error is None or "Conflict" in ended.kinds, ended.trace
             act.settle()
-            return step - 1
+            break
         try:
             judge(ended)
             act.settle()
         except Exception as error:
             raise AssertionError(f"{scene}, step {step} ({ended.what}): {error}\n{ended.trace}") from error
-        step += stride
+        last = step
+    return last
+
+
+def steps(one_in: int) -> Iterable[int]:
+    """The steps of a verb to try: the first, and of the others one in so many, not the same ones in every run;
+    all of them with `MAS_TEST_EVERY_STEP=1`."""
+    one_in = 1 if os.environ.get("MAS_TEST_EVERY_STEP") else one_in
+    return chain((1,), count(1 + random.randint(1, one_in), one_in))

@@ -16,8 +16,7 @@ VERBS = [
     "prune of the trash", "prune of archives", "list after tmux ended", "send of the first message",
     "restart of an agent",
 ]  # fmt: skip
-# An error goes the same way whatever it is: every step is tried with one, and some with the others.
-STRIDE = 3
+ONE_IN = 3
 # What a verb may say when the disk, or tmux, would not let it do its work.
 EXPECTED = {"DiskFull", "DiskRefused", "Unavailable", "Corrupt"}
 
@@ -40,8 +39,7 @@ def was_interrupted(ended: Ended) -> None:
 def test_a_refusal_at_any_step_is_told_and_leaves_nothing_half_done(
     field: Field, driver: Driver, scene: str, cut: Cut
 ) -> None:
-    stride = 1 if cut is Cut.FULL else STRIDE
-    assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, stride) > 0
+    assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, ONE_IN) > 0
 
 
 @pytest.mark.parametrize("scene", VERBS)
@@ -49,12 +47,12 @@ def test_a_refusal_at_any_step_is_told_and_leaves_nothing_half_done(
 def test_a_disk_that_refuses_from_any_step_on_is_told_and_all_is_well_when_it_is_well_again(
     field: Field, driver: Driver, scene: str, cut: Cut
 ) -> None:
-    assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, STRIDE) > 0
+    assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, ONE_IN) > 0
 
 
 @pytest.mark.parametrize("scene", VERBS)
 def test_a_verb_interrupted_at_any_step_leaves_nothing_half_done(field: Field, driver: Driver, scene: str) -> None:
-    assert cut_at_every_step(field, driver, scene, Cut.INTERRUPT, was_interrupted, STRIDE) > 0
+    assert cut_at_every_step(field, driver, scene, Cut.INTERRUPT, was_interrupted, ONE_IN) > 0
 
 
 def test_a_start_whose_files_cannot_be_brought_to_the_disk_is_undone(field: Field, driver: Driver) -> None:

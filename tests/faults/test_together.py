@@ -10,7 +10,7 @@ import pytest
 from mas.model.ids import SessionId
 from mas.service.prune import Policy
 from tests.faults.driver import Blocked, Cut, Driver, Ended, Fault, Reached
-from tests.faults.field import RUN, Field, bring
+from tests.faults.field import RUN, Field, bring, steps
 
 pytestmark = pytest.mark.timeout(300)
 # Who is held, who comes along, and what the session is before.
@@ -29,6 +29,7 @@ PAIRS = [
     ("archive", "list", "stopped"),
     ("delete", "list", "stopped"),
 ]
+ONE_IN = 2
 REFUSALS = {"Conflict", "NotFound"}
 EVERYTHING_DELETED = Policy(keep=0, statuses=("deleted",))
 
@@ -59,7 +60,7 @@ def test_two_processes_on_one_session_each_succeed_or_are_told_why_not(
     field: Field, driver: Driver, other: Driver, first: str, second: str, status: str
 ) -> None:
     session_id = field.stopped()
-    for step in range(1, 1000):
+    for step in steps(ONE_IN):
         bring(field, status, session_id)
         driver.begin(first, *arguments(first, session_id), fault=Fault(Cut.PAUSE, step))
         reached = driver.next(waiting_is_news=False)
@@ -88,7 +89,7 @@ def test_two_starts_that_draw_alike_get_a_session_each_or_are_told_why_not(
     two = one[:alike] + two[alike:]
     for info in field.mas.list("deleted").sessions:
         del field.kept[info.session_id]
-    for step in range(1, 1000):
+    for step in steps(ONE_IN):
         spare = [str(uuid4()) for _ in range(2)]
         driver.begin("start", RUN, fault=Fault(Cut.PAUSE, step), ids=(one, spare[0]))
         reached = driver.next(waiting_is_news=False)
