@@ -4,7 +4,7 @@ BIN := .venv/bin
 PY_FILES := src tests benchmarks hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
-.PHONY: help up setup test test-real check format bench fuzz soak lock clean
+.PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,12 @@ format: setup  ## Rewrite the sources in house style
 	$(BIN)/ruff format $(PY_FILES)
 	$(BIN)/ruff check --fix $(PY_FILES)
 
+docs: .docs/.ready .venv/.run  ## Build the documentation into site, with every link checked
+	NO_MKDOCS_2_WARNING=1 .docs/bin/mkdocs build --strict
+
+docs-serve: .docs/.ready .venv/.run  ## Show the documentation on loopback, built anew as it is written
+	NO_MKDOCS_2_WARNING=1 .docs/bin/mkdocs serve --dev-addr 127.0.0.1:7718
+
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
@@ -47,7 +53,7 @@ lock: setup  ## Pin the newest versions (needs uv)
 	scripts/lock
 
 clean:  ## Remove .venv, .real, what was built and caches
-	rm -rf .venv .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .docs site .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
 	PYTHON=$(PYTHON) scripts/setup run
@@ -58,3 +64,8 @@ clean:  ## Remove .venv, .real, what was built and caches
 
 .venv/.dev: requirements/dev.txt .venv/.run
 	PYTHON=$(PYTHON) scripts/setup dev
+
+.docs/.ready: requirements/docs.txt
+	$(PYTHON) -m venv --clear .docs
+	.docs/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
+	touch $@

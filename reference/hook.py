@@ -1,0 +1,1 @@
+"""What mkdocs calls."""
