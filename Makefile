@@ -35,10 +35,10 @@ format: setup  ## Rewrite the sources in house style
 	$(BIN)/ruff check --fix $(PY_FILES)
 
 docs: .docs/.ready .venv/.run  ## Build the documentation into site, with every link checked
-	NO_MKDOCS_2_WARNING=1 .docs/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs build --strict
 
 docs-serve: .docs/.ready .venv/.run  ## Show the documentation on loopback, built anew as it is written
-	NO_MKDOCS_2_WARNING=1 .docs/bin/mkdocs serve --dev-addr 127.0.0.1:7718
+	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs serve --dev-addr 127.0.0.1:7718
 
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks

@@ -81,7 +81,7 @@ _NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
 _TAKE_A_VALUE = ("--workspace", "--url", "--token")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
-_EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
+EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (BadInput, 2),
     (NotFound, 3),
     (Conflict, 4),
@@ -161,7 +161,7 @@ def run(argv: list[str]) -> int:
     except MasError as error:
         error.hint = error.hint or _help_for(argv)
         out.error(error)
-        return next(code for kind, code in _EXIT_CODES if isinstance(error, kind))
+        return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
     except KeyboardInterrupt:
         out.talk("interrupted")
         return 130

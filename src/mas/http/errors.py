@@ -29,7 +29,7 @@ from mas.model.errors import (
     Unavailable,
 )
 
-_STATUS: tuple[tuple[type[MasError], int], ...] = (
+STATUSES: tuple[tuple[type[MasError], int], ...] = (
     (BadInput, 422),
     (NoProgram, 422),
     (NotFound, 404),
@@ -58,7 +58,7 @@ def add_handlers(app: FastAPI) -> None:
 
 def problem(error: MasError, request_id: str = "") -> Response:
     """The refusal an error stands for."""
-    status = next(status for kind, status in _STATUS if isinstance(error, kind))
+    status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "1"} if status == 429 else {}
     return refusal(status, error.code, error.message, hint=error.hint, request_id=request_id, headers=headers)
 

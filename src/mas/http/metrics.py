@@ -73,6 +73,10 @@ class Metrics:
             self._lag.set(lag)
             self._worst.set(worst)
 
+    def families(self) -> Iterable[Metric]:
+        """All there is to scrape, as it is now."""
+        return self._registry.collect()
+
     def text(self) -> bytes:
         return generate_latest(self._registry)
 

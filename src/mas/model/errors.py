@@ -1,8 +1,8 @@
 """Everything that can go wrong, as one tree.
 
-MasError
+MasError                anything else
 ├── BadInput            what was asked for cannot be meant
-├── NotFound
+├── NotFound            no such thing
 │   ├── NoWorkspace     no workspace here or above
 │   ├── NoSession       no such session
 │   └── NoAgent         no such agent, unit or group in the session
@@ -20,8 +20,8 @@ MasError
 ├── TimedOut            what was waited for did not come in time
 ├── Corrupt             a file of ours cannot be read
 ├── Disk                the file system said no
-│   ├── DiskFull
-│   └── DiskRefused
+│   ├── DiskFull        no room is left
+│   └── DiskRefused     not ours to read or write there
 └── Unavailable         something MAS needs is not there
     ├── NoTmux          tmux is missing, too old, full or does not answer
     ├── NoServer        no server runs for the workspace, or it does not answer

@@ -1,0 +1,131 @@
+"""The calls of the API and the shapes of what goes over the wire, from its description as it is promised."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mas.model.views import camel
+from reference.markdown import code, paragraphs, plain, table
+
+_PROMISE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "golden", "openapi.json")
+_SHAPES = "shapes.md"
+_UNTAGGED = "events"
+_ORDER = ("sessions", "agents", "messages", "approvals", "files", "events", "upkeep", "about", "sign in")
+_PROBLEM = "Problem"
+
+Schema = dict[str, Any]
+
+
+def description() -> Schema:
+    """The API's description; a test sees to it that the server has the same."""
+    with open(_PROMISE, encoding="utf-8") as file:
+        read: Schema = json.load(file)
+    return read
+
+
+def calls() -> str:
+    """Every call by group: what it takes, answers and refuses."""
+    groups: dict[str, list[str]] = {group: [] for group in _ORDER}
+    for path, verbs in description()["paths"].items():
+        for verb, call in verbs.items():
+            groups.setdefault(call.get("tags", [_UNTAGGED])[0], []).append(_call(verb, path, call))
+    return paragraphs(part for group, found in groups.items() for part in (f"## {group.capitalize()}", *found))
+
+
+def shapes() -> str:
+    """Every shape with its fields."""
+    schemas = description()["components"]["schemas"]
+    return paragraphs(_shape(name, schema) for name, schema in schemas.items())
+
+
+def _call(verb: str, path: str, call: Schema) -> str:
+    return paragraphs(
+        (
+            f"### {verb.upper()} {path}",
+            _as_on_the_wire(call["description"]),
+            table(("takes", "in", "type", "meaning"), _takes(call)),
+            table(("answers", "with"), _answers(call)),
+        )
+    ).strip()
+
+
+def _takes(call: Schema) -> Iterator[tuple[str, str, str, str]]:
+    for parameter in call.get("parameters", []):
+        kind = _kind(parameter["schema"]) + _default(parameter["schema"])
+        yield code(parameter["name"]), parameter["in"], kind, plain(parameter.get("description", ""))
+    if body := call.get("requestBody"):
+        yield "", "body", _kind(_schema_of(body)), ""
+
+
+def _answers(call: Schema) -> Iterator[tuple[str, str]]:
+    refusals = []
+    for status, reply in call["responses"].items():
+        kind = _kind(_schema_of(reply)) if "content" in reply else ""
+        if _PROBLEM in kind:
+            refusals.append(status)
+        else:
+            yield status, kind or plain(reply["description"])
+    yield ", ".join(refusals), f"[{_PROBLEM}]({_SHAPES}#{_PROBLEM.lower()})"
+
+
+def _schema_of(part: Schema) -> Schema:
+    media, content = next(iter(part["content"].items()))
+    schema: Schema = content.get("schema", {})
+    return schema if "json" in media else {"media": media}
+
+
+def _shape(name: str, schema: Schema) -> str:
+    fields = [
+        (code(field), _kind(inner, "") + _default(inner), plain(inner.get("description", "")))
+        for field, inner in schema.get("properties", {}).items()
+    ]
+    head = ("field", "type", "meaning") if any(field[2] for field in fields) else ("field", "type")
+    return paragraphs(
+        (
+            f"### {name}",
+            _as_on_the_wire(schema.get("description", "")),
+            ", ".join(map(code, schema.get("enum", ()))),
+            table(head, (field[: len(head)] for field in fields)),
+        )
+    ).strip()
+
+
+def _as_on_the_wire(text: str) -> str:
+    """What the code says of its fields, with the names they have in JSON."""
+    return re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda match: code(camel(match[1])), text)
+
+
+def _kind(schema: Schema, page: str = _SHAPES) -> str:  # noqa: PLR0911 - a kind of schema each
+    """The type in words; what may be null may be left out."""
+    if options := schema.get("anyOf"):
+        some = [_kind(option, page) for option in options if option.get("type") != "null"]
+        return " or ".join(dict.fromkeys(some)) + (", or none" if len(some) < len(options) else "")
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}]({page}#{name.lower()})"
+    if "media" in schema:
+        return code(schema["media"])
+    if words := schema.get("enum") or ([schema["const"]] if "const" in schema else None):
+        return ", ".join(code(str(word)) for word in words)
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema['items'], page)}"
+    if schema.get("type") == "object":
+        inner = schema.get("additionalProperties")
+        return f"object of {_kind(inner, page)}" if isinstance(inner, dict) and inner else "object"
+    names = {"string": "text", "boolean": "true or false", "integer": "whole number"}
+    return names.get(schema.get("type", ""), schema.get("type", "anything")) + _bounds(schema)
+
+
+def _bounds(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is None and high is None:
+        return ""
+    return f" {low:g} to {high:g}" if high is not None and low is not None else f" from {low:g}"
+
+
+def _default(schema: Schema) -> str:
+    return f" = {code(json.dumps(schema['default']))}" if schema.get("default") is not None else ""
