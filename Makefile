@@ -1,7 +1,7 @@
 # The README's two commands are `make up` and `make test`; the rest is for developers.
 PYTHON ?= python3
 BIN := .venv/bin
-PY_FILES := src tests benchmarks hatch_build.py
+PY_FILES := src tests benchmarks reference hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
 .PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak lock clean

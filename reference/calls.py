@@ -99,7 +99,7 @@ def _as_on_the_wire(text: str) -> str:
     return re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda match: code(camel(match[1])), text)
 
 
-def _kind(schema: Schema, page: str = _SHAPES) -> str:  # noqa: PLR0911 - a kind of schema each
+def _kind(schema: Schema, page: str = _SHAPES) -> str:
     """The type in words; what may be null may be left out."""
     if options := schema.get("anyOf"):
         some = [_kind(option, page) for option in options if option.get("type") != "null"]
@@ -116,8 +116,8 @@ def _kind(schema: Schema, page: str = _SHAPES) -> str:  # noqa: PLR0911 - a kind
     if schema.get("type") == "object":
         inner = schema.get("additionalProperties")
         return f"object of {_kind(inner, page)}" if isinstance(inner, dict) and inner else "object"
-    names = {"string": "text", "boolean": "true or false", "integer": "whole number"}
-    return names.get(schema.get("type", ""), schema.get("type", "anything")) + _bounds(schema)
+    names = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
+    return names.get(schema.get("type", ""), "anything") + _bounds(schema)
 
 
 def _bounds(schema: Schema) -> str:

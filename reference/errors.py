@@ -18,7 +18,7 @@ _BRANCH = re.compile(r"^[│├└─ ]*(\w+) {2,}(\S.*)$", re.MULTILINE)
 def errors() -> str:
     """Every code once, as the tree has them."""
     meanings = dict(_BRANCH.findall(tree.__doc__ or ""))
-    rows = {}
+    rows: dict[str, tuple[str, ...]] = {}
     for kind in kinds(MasError):
         exit_code = next(number for parent, number in EXIT_CODES if issubclass(kind, parent))
         status = next(number for parent, number in STATUSES if issubclass(kind, parent))

@@ -1,4 +1,4 @@
-"""What mkdocs calls: puts made parts into pages, adds the pages of the repository's root, checks the links of the site."""
+"""What mkdocs calls: puts the made parts into pages, adds the pages of the repository's root, checks the links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The links of a built site: every one inside it leads to a page and a place there is, and nothing is fetched from outside."""
+"""The links of a built site: those inside it lead to a place that is there, and nothing is fetched from elsewhere."""
 
 from __future__ import annotations
 

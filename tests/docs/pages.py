@@ -1,0 +1,49 @@
+"""The pages of the documentation as tests read them."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+
+from reference.parts import PARTS
+from tests.site import REPOSITORY
+
+MARKER = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
+_WORD = re.compile(r"`([^`]+)`")
+
+
+def written(path: str) -> str:
+    """The page as it is in the repository."""
+    with open(os.path.join(REPOSITORY, path), encoding="utf-8") as file:
+        return file.read()
+
+
+@cache
+def page(name: str) -> str:
+    """A page of the reference as it is in the site."""
+    return MARKER.sub(lambda match: PARTS[match[1]](), written(f"docs/reference/{name}.md"))
+
+
+def section(name: str, heading: str) -> str:
+    """What stands under a heading of a page of the reference, up to the next one."""
+    _, found, rest = page(name).partition(f"# {heading}\n")
+    assert found, f"{name}.md has no heading {heading!r}"
+    return rest.partition("\n#")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of the tables in a text, without their heads."""
+    lines = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines() if line[:1] == "|"]
+    rules = [number for number, line in enumerate(lines) if set("".join(line)) <= set("-|")]
+    return [line for number, line in enumerate(lines) if number not in rules and number + 1 not in rules]
+
+
+def names(name: str, heading: str) -> set[str]:
+    """What the tables under a heading list: the words in the first cell of every row."""
+    return {word for row in rows(section(name, heading)) for word in _WORD.findall(row[0])}
+
+
+def words(text: str) -> set[str]:
+    """All that is written as code in a text."""
+    return set(_WORD.findall(text))

@@ -1,0 +1,227 @@
+"""The reference of files names the fields that are read and written, and no others."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from typing import Any, NamedTuple
+
+import pytest
+
+from mas import settings
+from mas.model.errors import BadInput
+from mas.model.isolation import parse_limits
+from mas.model.run import parse_run
+from mas.model.session import Gone, Status
+from mas.model.teamfile import parse_team_file
+from mas.pane.cast import Cast
+from mas.providers.format import PLACEHOLDERS, Approve, Input, Stop, read_provider
+from mas.providers.format import Status as StatusTable
+from mas.store.archive import ArchiveInfo
+from mas.store.intents import Intent
+from mas.store.layout import Layout, SessionPaths
+from mas.store.mailbox import MIGRATIONS, VERSION
+from mas.store.record import Records
+from mas.store.registry import Registry
+from mas.store.shellfile import parse_pairs
+from mas.store.workspace import Workspace, init_workspace
+from tests.docs.pages import names, page, rows, section, words, written
+from tests.site import short_directory
+from tests.store.samples import NOW, a_session, an_entry, new_id, put, read
+
+_STRANGER = {"stranger": 1}
+
+
+def known(refusal: pytest.ExceptionInfo[BadInput]) -> set[str]:
+    """The fields that a parser says it knows when it meets a stranger."""
+    match = re.search(r"\(known: (.*)\)", refusal.value.message)
+    assert match
+    return set(match[1].split(", "))
+
+
+@pytest.mark.parametrize(
+    ("heading", "run"),
+    [
+        ("Runs", _STRANGER),
+        ("Agents of a run", {"agents": {"metaManager": _STRANGER}}),
+        ("isolation", {"isolation": _STRANGER}),
+        ("limits", {"limits": _STRANGER}),
+    ],
+)
+def test_the_fields_of_a_run_are_told(heading: str, run: dict[str, Any]) -> None:
+    with pytest.raises(BadInput) as refusal:
+        parse_run(run)
+    assert names("files", heading) == known(refusal)
+
+
+def test_the_fields_of_units_and_of_limits_of_agents_are_told() -> None:
+    with pytest.raises(BadInput) as refusal:
+        parse_run({"agents": {"units": [_STRANGER]}})
+    assert known(refusal) <= words(section("files", "Runs"))
+    with pytest.raises(BadInput) as refusal:
+        parse_limits(_STRANGER)
+    assert names("files", "limits") == known(refusal) | {"disk", "agent"}
+
+
+def test_the_fields_of_a_team_file_are_told_and_its_example_is_one() -> None:
+    import tomllib
+
+    with pytest.raises(BadInput) as refusal:
+        parse_team_file(_STRANGER, "mine")
+    assert names("files", "Team files") == known(refusal)
+    example = re.search(r"```toml\n(.*?)```", section("files", "Team files"), re.DOTALL)
+    assert example
+    assert parse_team_file(tomllib.loads(example[1]), "mine").agent_count == 2
+
+
+@pytest.mark.parametrize("table", ["provider", "models", "input", "approve", "stop", "launch", "status"])
+def test_the_fields_of_a_provider_file_are_told(table: str) -> None:
+    # Fields of the launch table's second table are placeholders.
+    told = {name for name in names("files", f"[{table}]") if not name.startswith("{")}
+    assert told == _known_in(table)
+
+
+def test_the_fields_of_a_dialog_are_told() -> None:
+    known_ones = _known_in("[status.startup_dialogs]", 'match = "x"\nreport = "error"\n')
+    assert known_ones <= words(section("files", "[status]"))
+
+
+def _known_in(table: str, lines: str = "") -> set[str]:
+    with short_directory() as directory:
+        body = {"provider": 'id = "mine"\n', "launch": 'argv = ["true"]\n'}
+        body[table] = body.get(table, lines) + "stranger = 1\n"
+        put(directory, "mine.toml", "".join(f"[{name}]\n{fields}" for name, fields in body.items()))
+        with pytest.raises(BadInput) as refusal:
+            read_provider(os.path.join(directory, "mine.toml"), "mine")
+        return known(refusal)
+
+
+@pytest.mark.parametrize(
+    ("table", "usual"), [("input", Input()), ("approve", Approve()), ("stop", Stop()), ("status", StatusTable())]
+)
+def test_the_defaults_of_a_provider_file_are_as_told(table: str, usual: NamedTuple) -> None:
+    def shown(value: object) -> str:
+        if isinstance(value, bool):
+            return f"`{str(value).lower()}`"
+        return f"{value:g}" if isinstance(value, float) else f"`{value}`" if value else ""
+
+    for fields, default, *_ in rows(section("files", f"[{table}]")):
+        wanted = ", ".join(shown(getattr(usual, name)) for name in fields.replace("`", "").split(", "))
+        assert default.replace("none", "") == wanted.replace("`none`", "``"), fields
+
+
+def test_the_placeholders_are_told() -> None:
+    told = {name.strip("{}") for name in names("files", "[launch]") if name.startswith("{")}
+    assert told == PLACEHOLDERS
+
+
+def test_what_is_read_of_the_configuration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[str] = set()
+
+    class Asked(dict[str, Any]):
+        def __init__(self, name: str = "") -> None:
+            super().__init__()
+            self.name = name
+
+        def get(self, key: str, default: Any = None) -> Any:
+            if isinstance(default, dict):
+                return Asked(f"{key}.")
+            asked.add(f"{self.name}{key}")
+            return default
+
+    monkeypatch.setattr(settings, "read_config", lambda path: Asked())
+    with short_directory() as root:
+        init_workspace(root, "mine", "demo")
+        settings.load_settings(root)
+        with open(os.path.join(root, "config.json"), encoding="utf-8") as file:
+            made = set(json.load(file))
+    assert names("files", "config.json") == asked
+    assert made <= words(section("files", "config.json")) | {"tmux"}
+
+
+def test_the_files_of_a_session_have_the_fields_that_are_told() -> None:
+    with short_directory() as root:
+        layout, session_id = Layout(root), new_id()
+        Workspace(layout).prepare()
+        Workspace(layout).create(session_id)
+        Records(layout).save(a_session(session_id))
+        paths = layout.session(session_id)
+        metadata = json.loads(read(paths.metadata))
+        assert names("formats", "metadata.json") == set(metadata)
+        assert set(metadata["agents"][0]) <= words(section("formats", "metadata.json"))
+        assert names("formats", ".session") == set(parse_pairs(read(paths.record)))
+
+
+def test_the_registry_has_the_fields_that_are_told_and_the_journal_the_words() -> None:
+    with short_directory() as root:
+        layout, session_id = Layout(root), new_id()
+        Workspace(layout).prepare()
+        Registry(layout, lambda: NOW).rebuild(lambda: [an_entry(session_id)])
+        index = json.loads(read(layout.registry_index))
+        journal = read(layout.journal).decode()
+    assert names("formats", "Registry") == set(index["sessions"][0])
+    assert set(index) <= words(section("formats", "Registry"))
+    assert f'"{index["version"]}"' in section("formats", "Registry")
+    assert journal == f"{session_id}:active:{NOW}\n"
+    assert names("formats", "Journal") == {*Status, *Gone}
+
+
+def test_the_tables_of_messages_have_the_columns_that_are_told() -> None:
+    database = sqlite3.connect(":memory:")
+    database.executescript("".join(MIGRATIONS))
+    columns = {
+        table: [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        for table in ("messages", "deliveries")
+    }
+    database.close()
+    told = section("formats", "Messages")
+    _, messages, deliveries = re.split("Table `", told)
+    assert [row[0].strip("`") for row in rows(messages)] == columns["messages"]
+    assert [row[0].strip("`") for row in rows(deliveries)] == columns["deliveries"]
+    assert f"`user_version` {VERSION}" in told
+
+
+def test_a_recording_is_as_told() -> None:
+    with short_directory() as directory:
+        path = os.path.join(directory, "agent-21.cast")
+        cast = Cast(path, 80, 24, "xterm")
+        cast.output(b"hello", 1.0)
+        cast.resize(100, 30, 2.0)
+        cast.close()
+        header, *lines = map(json.loads, read(path).decode().splitlines())
+    told = section("formats", "Recordings")
+    assert set(header) <= words(told)
+    assert [line[1] for line in lines] == ["o", "r"]
+    assert names("formats", "Recordings") == {
+        "o",
+        "r",
+        *re.findall(r'_line\(at, "(\w)"', written("src/mas/pane/cast.py")),
+    }
+
+
+def test_intents_and_archives_have_the_fields_that_are_told() -> None:
+    assert names("formats", "Intents") == set(Intent._fields)
+    assert names("formats", "Archives") == set(ArchiveInfo._fields)
+
+
+def test_the_events_of_an_agents_file_are_told() -> None:
+    code = written("src/mas/store/agentlog.py") + written("src/mas/pane/record.py") + written("src/mas/store/hooks.py")
+    used = set(re.findall(r'"event": ?"(\w+)"', code)) - {"agent"}
+    assert names("formats", "Agent events") == used
+    launcher = written("src/mas/pane/launcher.py")
+    for event, *fields in rows(section("formats", "Agent events")):
+        if event in ("`start`", "`exit`"):
+            for name in words(fields[0]):
+                assert re.search(rf'\b{name}=|"{name}"', launcher), (event, name)
+
+
+def test_every_place_of_a_workspace_and_of_a_session_is_told() -> None:
+    text = page("formats")
+    told = {word.rstrip("/").rpartition("/")[2] for word in words(text)} | words(text)
+    for kind, example in ((Layout, Layout("/w")), (SessionPaths, SessionPaths("/w/sessions/x"))):
+        for name, value in vars(kind).items():
+            if isinstance(value, property):
+                place = getattr(example, name)
+                assert os.path.basename(place) in told or f"{os.path.basename(place)}/" in told, place

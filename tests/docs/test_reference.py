@@ -1,0 +1,159 @@
+"""The reference names all there is, and nothing that is not."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mas.cli.main import COMMANDS, EXIT_CODES, HIDDEN, command_parser, load
+from mas.model.errors import MasError
+from mas.model.event import KINDS
+from mas.model.message import DeliveryState
+from mas.model.session import Gone, Status
+from mas.model.state import SOURCES, State
+from mas.pane.record import Record
+from mas.store.events import OLDEST, Events
+from mas.store.layout import Layout
+from mas.store.workspace import Workspace
+from reference.calls import description
+from reference.errors import kinds
+from reference.parts import PARTS
+from tests.docs.pages import MARKER, names, page, rows, section, words, written
+from tests.site import REPOSITORY, short_directory
+from tests.store.samples import NOW, new_id
+
+_CODE = ("src/mas", "shell", "tests", "hatch_build.py")
+_WRITTEN = (".py", ".sh", ".toml", ".json")
+_BUILT = Path(REPOSITORY, "src", "mas", "http", "built")
+_VARIABLE = re.compile(r"\bMAS_[A-Z][A-Z_]*[A-Z]\b")
+
+
+def sources(*places: str) -> Iterator[str]:
+    """The text of every file of these places that people write."""
+    for place in places:
+        path = Path(REPOSITORY, place)
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            if file.suffix in _WRITTEN and _BUILT not in file.parents:
+                yield file.read_text("utf-8")
+
+
+def test_every_marker_names_a_part_and_every_part_is_on_one_page() -> None:
+    used = [
+        name
+        for file in sorted(os.listdir(os.path.join(REPOSITORY, "docs", "reference")))
+        if file.endswith(".md")
+        for name in MARKER.findall(written(f"docs/reference/{file}"))
+    ]
+    assert sorted(used) == sorted(PARTS)
+
+
+def test_every_variable_is_named_and_none_that_nobody_knows() -> None:
+    used = {name for text in sources(*_CODE) for name in _VARIABLE.findall(text)}
+    assert set(_VARIABLE.findall(page("environment"))) == used
+
+
+def test_every_command_is_there_with_all_of_its_options() -> None:
+    text = page("cli")
+    for name in (*COMMANDS, *HIDDEN):
+        told = section("cli", f"mas {name}") + section("cli", "Options of every command")
+        for action in command_parser(name, load(name))._actions:
+            for option in action.option_strings or [str(action.metavar or action.dest)]:
+                assert option in told, f"mas {name}: {option}"
+    assert len(re.findall("^### mas ", text, re.MULTILINE)) == len(COMMANDS) + len(HIDDEN)
+
+
+def test_every_exit_code_is_told() -> None:
+    told = {int(row[0]) for row in rows(section("errors", "Exit codes"))}
+    assert told == {0, 130, *(code for _, code in EXIT_CODES)}
+
+
+def test_every_error_code_is_told() -> None:
+    assert names("errors", "Error codes") == {kind.code for kind in kinds(MasError)}
+    assert all(row[1] for row in rows(section("errors", "Error codes"))), "a branch of the tree says nothing"
+
+
+def test_every_refusal_of_the_server_alone_is_told() -> None:
+    text = "".join(sources("src/mas/http"))
+    used = set(re.findall(r'refusal\(\s*\d+, "([a-z-]+)"', text))
+    used |= set(re.findall(r'\d{3}: "([a-z-]+)"', text)) | set(
+        re.findall(r'\.get\(error\.status_code, "([a-z-]+)"\)', text)
+    )
+    assert names("errors", "Refusals of the server alone") == used - {MasError.code}
+
+
+def test_every_call_and_every_shape_is_told() -> None:
+    calls, shapes = page("http"), page("shapes")
+    promised = description()
+    for path, verbs in promised["paths"].items():
+        for verb in verbs:
+            assert f"\n### {verb.upper()} {path}\n" in calls
+    for shape, schema in promised["components"]["schemas"].items():
+        assert names("shapes", shape) == set(schema.get("properties", {})), shape
+    assert len(re.findall("^### ", shapes, re.MULTILINE)) == len(promised["components"]["schemas"])
+
+
+def test_every_metric_is_told() -> None:
+    used = set(re.findall(r'"(mas_[a-z_]+)"', written("src/mas/http/metrics.py")))
+    assert {row[0].strip("`") for row in rows(PARTS["metrics"]())} == used
+    assert "`session`" in next(row for row in rows(PARTS["metrics"]()) if "mas_session_processes" in row[0])[2]
+
+
+def test_every_kind_of_event_is_told_with_its_fields() -> None:
+    headings = re.findall(r"^### (\w+)$", page("events"), re.MULTILINE)
+    assert headings == list(KINDS)
+    found = added()
+    for kind in set(KINDS) - {"agent"}:
+        assert names("events", kind) == found[kind], kind
+
+
+def added() -> dict[str, set[str]]:
+    """The fields that the code gives to each kind of event it adds."""
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for text in sources("src/mas/service", "src/mas/store", "src/mas/bootstrap.py"):
+        tree = ast.parse(text)
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            kind = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "add" and kind in KINDS:
+                found[str(kind)] |= {name for keyword in call.keywords for name in _keywords(keyword, tree)}
+    return found
+
+
+def _keywords(keyword: ast.keyword, tree: ast.Module) -> set[str]:
+    """The names that an argument gives, as they are on the wire; of `**name`, the keys of what `name` is made of."""
+    if keyword.arg:
+        head, *rest = keyword.arg.split("_")
+        return {head + "".join(word.capitalize() for word in rest)}
+    given = ast.unparse(keyword.value)
+    made = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == given
+    ]
+    dicts = [node for value in made for node in ast.walk(value) if isinstance(node, ast.Dict)]
+    return {str(key.value) for node in dicts for key in node.keys if isinstance(key, ast.Constant)}
+
+
+def test_the_events_of_an_agent_have_the_fields_that_are_told() -> None:
+    with short_directory() as root:
+        layout, session_id = Layout(root), new_id()
+        workspace = Workspace(layout)
+        workspace.prepare()
+        workspace.create(session_id)
+        workspace.furnish(session_id)
+        os.mkdir(layout.events)
+        record = Record(layout.session(session_id).root, "21")
+        record.event("start", pid=1, launcher=2, program="cat", sources=["hooks"])
+        record.state("hooks", "blocked", "permission", "rm", decides=True)
+        record.event("exit", status=-9)
+        found = Events(layout, lambda: NOW).read(OLDEST, 10).events
+    assert {event.event for event in found} == {"agent"}
+    assert {name for event in found for name in event.details} == names("events", "agent")
+
+
+def test_every_state_is_told() -> None:
+    assert names("states", "Sessions") == set(Status)
+    assert set(Gone) <= words(section("states", "Sessions"))
+    assert names("states", "Agents") == set(State)
+    assert names("states", "Sources") == {*SOURCES, "launcher", "tmux", "none"}
+    assert names("states", "Messages") == set(DeliveryState)
