@@ -48,7 +48,7 @@ def _call(verb: str, path: str, call: Schema) -> str:
             f"### {verb.upper()} {path}",
             _as_on_the_wire(call["description"]),
             table(("takes", "in", "type", "meaning"), _takes(call)),
-            table(("answers", "with"), _answers(call)),
+            _answers(call),
         )
     ).strip()
 
@@ -61,15 +61,12 @@ def _takes(call: Schema) -> Iterator[tuple[str, str, str, str]]:
         yield "", "body", _kind(_schema_of(body)), ""
 
 
-def _answers(call: Schema) -> Iterator[tuple[str, str]]:
-    refusals = []
-    for status, reply in call["responses"].items():
-        kind = _kind(_schema_of(reply)) if "content" in reply else ""
-        if _PROBLEM in kind:
-            refusals.append(status)
-        else:
-            yield status, kind or plain(reply["description"])
-    yield ", ".join(refusals), f"[{_PROBLEM}]({_SHAPES}#{_PROBLEM.lower()})"
+def _answers(call: Schema) -> str:
+    """What it answers, by status, and the statuses of its refusals."""
+    kinds = {status: _kind(_schema_of(reply)) for status, reply in call["responses"].items()}
+    refusals = [status for status, kind in kinds.items() if _PROBLEM in kind]
+    good = (f"{status} with {kind}" for status, kind in kinds.items() if status not in refusals)
+    return f"Answers {' or '.join(good)}. Refuses with {', '.join(refusals)}."
 
 
 def _schema_of(part: Schema) -> Schema:
@@ -79,10 +76,7 @@ def _schema_of(part: Schema) -> Schema:
 
 
 def _shape(name: str, schema: Schema) -> str:
-    fields = [
-        (code(field), _kind(inner, "") + _default(inner), plain(inner.get("description", "")))
-        for field, inner in schema.get("properties", {}).items()
-    ]
+    fields = [(code(field), _kind(inner, "") + _default(inner), _meaning(inner)) for field, inner in _in_order(schema)]
     head = ("field", "type", "meaning") if any(field[2] for field in fields) else ("field", "type")
     return paragraphs(
         (
@@ -92,6 +86,20 @@ def _shape(name: str, schema: Schema) -> str:
             table(head, (field[: len(head)] for field in fields)),
         )
     ).strip()
+
+
+def _meaning(schema: Schema) -> str:
+    said = (option.get("description", "") for option in (schema, *schema.get("anyOf", ())))
+    return plain(next(filter(None, said), ""))
+
+
+def _in_order(schema: Schema) -> list[tuple[str, Schema]]:
+    """The fields of a shape: those that are always there first, as the code has them."""
+    needed = schema.get("required", [])
+    return sorted(
+        schema.get("properties", {}).items(),
+        key=lambda field: needed.index(field[0]) if field[0] in needed else len(needed),
+    )
 
 
 def _as_on_the_wire(text: str) -> str:
@@ -122,9 +130,13 @@ def _kind(schema: Schema, page: str = _SHAPES) -> str:
 
 def _bounds(schema: Schema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    if low is None and high is None:
+    if low is None:
         return ""
-    return f" {low:g} to {high:g}" if high is not None and low is not None else f" from {low:g}"
+    return f" from {_number(low)}" + ("" if high is None else f" to {_number(high)}")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def _default(schema: Schema) -> str:

@@ -8,7 +8,7 @@ from mas.cli.main import GROUPS, HIDDEN, Formatter, Parser, load, top_parser
 from reference.markdown import code, fenced, paragraphs, plain, table
 
 _INSIDE = "Called by programs"
-_WIDTH = 92
+_WIDTH = 78
 
 
 class _Wide(Formatter):

@@ -33,6 +33,11 @@ def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
         assert os.path.exists(path), f"{page}: {target}"
 
 
+def test_every_decision_is_in_the_list_of_them() -> None:
+    there = {name for name in os.listdir(os.path.join(REPOSITORY, "docs", "decisions")) if name[0].isdigit()}
+    assert set(_LINK.findall(written("docs/decisions/README.md"))) == there
+
+
 GOOD = '<h1 id="top">x</h1><a href="#top">x</a><a href="deep/b.html#c">x</a><a href="https://example.org/">x</a>'
 
 
