@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 # What a browser fetches by itself, as opposed to where it goes when told to.
 _FETCHED = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src")}
+_NOT_FETCHED = {"canonical", "next", "prev", "alternate"}
 # Answers to any address, so it cannot know the way from there.
 _ANYWHERE = "404.html"
 
@@ -29,11 +30,12 @@ class _Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        of_itself = dict(attrs).get("rel") in _NOT_FETCHED
         for name, value in attrs:
             if name in ("id", "name"):
                 self.places.add(value or "")
             elif name in ("href", "src"):
-                self.links.append(_Link(value or "", (tag, name) in _FETCHED))
+                self.links.append(_Link(value or "", (tag, name) in _FETCHED and not of_itself))
 
 
 def problems(site: str) -> list[str]:

@@ -38,7 +38,10 @@ def test_every_decision_is_in_the_list_of_them() -> None:
     assert set(_LINK.findall(written("docs/decisions/README.md"))) == there
 
 
-GOOD = '<h1 id="top">x</h1><a href="#top">x</a><a href="deep/b.html#c">x</a><a href="https://example.org/">x</a>'
+GOOD = """
+<link rel="canonical" href="https://example.org/a.html"><h1 id="top">x</h1>
+<a href="#top">x</a><a href="deep/b.html#c">x</a><a href="https://example.org/">x</a>
+"""
 
 
 @pytest.mark.parametrize(
