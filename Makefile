@@ -7,7 +7,7 @@ WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name 
 .PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak lock clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 up: .venv/.web  ## Set up, then start a demo team in ./demo
 	$(BIN)/mas up demo

@@ -16,9 +16,10 @@ from mas.model.isolation import parse_limits
 from mas.model.run import parse_run
 from mas.model.session import Gone, Status
 from mas.model.teamfile import parse_team_file
-from mas.pane.cast import Cast
+from mas.pane import cast, record
 from mas.providers.format import PLACEHOLDERS, Approve, Input, Stop, read_provider
 from mas.providers.format import Status as StatusTable
+from mas.store import agentlog, eventlog
 from mas.store.archive import ArchiveInfo
 from mas.store.intents import Intent
 from mas.store.layout import Layout, SessionPaths
@@ -141,6 +142,14 @@ def test_what_is_read_of_the_configuration_is_told(monkeypatch: pytest.MonkeyPat
     assert made <= words(section("files", "config.json")) | {"tmux"}
 
 
+def test_the_defaults_of_the_configuration_are_as_told() -> None:
+    usual = settings.Settings._field_defaults
+    told = {row[0].strip("`"): row[1].strip("`") for row in rows(section("files", "config.json"))}
+    for name, field in {"provider": "provider", "server": "server_start", "tmux.server": "tmux_server"}.items():
+        assert told[name] == json.dumps(usual[field])
+    assert told["recover"] == json.dumps(usual["recover"])
+
+
 def test_the_files_of_a_session_have_the_fields_that_are_told() -> None:
     with short_directory() as root:
         layout, session_id = Layout(root), new_id()
@@ -186,10 +195,10 @@ def test_the_tables_of_messages_have_the_columns_that_are_told() -> None:
 def test_a_recording_is_as_told() -> None:
     with short_directory() as directory:
         path = os.path.join(directory, "agent-21.cast")
-        cast = Cast(path, 80, 24, "xterm")
-        cast.output(b"hello", 1.0)
-        cast.resize(100, 30, 2.0)
-        cast.close()
+        made = cast.Cast(path, 80, 24, "xterm")
+        made.output(b"hello", 1.0)
+        made.resize(100, 30, 2.0)
+        made.close()
         header, *lines = map(json.loads, read(path).decode().splitlines())
     told = section("formats", "Recordings")
     assert set(header) <= words(told)
@@ -199,6 +208,18 @@ def test_a_recording_is_as_told() -> None:
         "r",
         *re.findall(r'_line\(at, "(\w)"', written("src/mas/pane/cast.py")),
     }
+
+
+def test_files_are_as_large_as_told() -> None:
+    for heading, size in (
+        ("Recordings", cast.LARGEST),
+        ("Agent events", agentlog.LARGEST),
+        ("A session", record._LARGEST_LOG),
+        ("Event log", eventlog.SEGMENT_SIZE),
+    ):
+        assert f"{size >> 20} MiB" in section("formats", heading)
+    assert f"the last {eventlog.KEPT} are kept" in section("formats", "Event log")
+    assert f"at most {eventlog.KEPT * eventlog.SEGMENT_SIZE >> 20} MiB" in page("events")
 
 
 def test_intents_and_archives_have_the_fields_that_are_told() -> None:

@@ -8,13 +8,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mas import settings
 from mas.cli.main import COMMANDS, EXIT_CODES, HIDDEN, command_parser, load
+from mas.http import terminal
+from mas.http.limits import Limits
 from mas.model.errors import MasError
 from mas.model.event import KINDS
 from mas.model.message import DeliveryState
 from mas.model.session import Gone, Status
 from mas.model.state import SOURCES, State
 from mas.pane.record import Record
+from mas.settings import OF_AN_AGENT
 from mas.store.events import OLDEST, Events
 from mas.store.layout import Layout
 from mas.store.workspace import Workspace
@@ -55,6 +59,13 @@ def test_every_variable_is_named_and_none_that_nobody_knows() -> None:
     assert set(_VARIABLE.findall(page("environment"))) == used
 
 
+def test_what_agents_get_and_what_else_is_read_is_told() -> None:
+    assert set(OF_AN_AGENT) <= names("environment", "Given to agents")
+    assert set(settings._CARRIED) <= words(section("environment", "Given to agents"))
+    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', written("src/mas/settings.py"))) - {"TERM"}
+    assert read <= names("environment", "Read by mas")
+
+
 def test_every_command_is_there_with_all_of_its_options() -> None:
     text = page("cli")
     for name in (*COMMANDS, *HIDDEN):
@@ -93,6 +104,22 @@ def test_every_call_and_every_shape_is_told() -> None:
     for shape, schema in promised["components"]["schemas"].items():
         assert names("shapes", shape) == set(schema.get("properties", {})), shape
     assert len(re.findall("^### ", shapes, re.MULTILINE)) == len(promised["components"]["schemas"])
+
+
+def test_the_limits_of_the_server_are_as_told() -> None:
+    usual, told = Limits(), section("http", "Limits")
+    for sentence in (
+        f"at most {usual.body_size >> 20} MiB",
+        f"a head {usual.head_size >> 10} KiB",
+        f"ask {usual.rate:g} times a second",
+        f"{usual.failed_rate:g} times with a wrong",
+        f"{usual.connections} connections",
+    ):
+        assert sentence in " ".join(told.split())
+
+
+def test_every_frame_of_a_terminal_is_told() -> None:
+    assert names("http", "Terminals") == set(re.findall(r'"type":"(\w+)"', terminal.__doc__ or ""))
 
 
 def test_every_metric_is_told() -> None:
