@@ -12,9 +12,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from reference.links import problems
+from reference.markdown import MARKER
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_MARKER = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
 # Pages that people look for in the root of a repository; in the site they are beside the others.
 _OF_THE_ROOT = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _INTO_DOCS = re.compile(r"(?<=\]\()docs/")
@@ -43,7 +43,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
             raise PluginError(f"{page.file.src_uri}: no part of the reference is called {match[1]}")
         return _parts[match[1]]
 
-    filled = _MARKER.sub(part, markdown)
+    filled = MARKER.sub(part, markdown)
     return _TO_THE_ROOT.sub(lambda match: f"{match[1] or ''}{match[2].lower()}.md", filled)
 
 

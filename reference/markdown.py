@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+
+# Where a page has a part put in; who reads it in the repository sees how to get it.
+MARKER = re.compile(r"^\*Made from the code by `make docs`: ([a-z-]+)\.\*$", re.MULTILINE)
 
 
 def code(text: str) -> str:

@@ -6,10 +6,10 @@ import os
 import re
 from functools import cache
 
+from reference.markdown import MARKER
 from reference.parts import PARTS
 from tests.site import REPOSITORY
 
-MARKER = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
 _WORD = re.compile(r"`([^`]+)`")
 
 

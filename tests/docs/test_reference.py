@@ -24,8 +24,9 @@ from mas.store.layout import Layout
 from mas.store.workspace import Workspace
 from reference.calls import description
 from reference.errors import kinds
+from reference.markdown import MARKER
 from reference.parts import PARTS
-from tests.docs.pages import MARKER, names, page, rows, section, words, written
+from tests.docs.pages import names, page, rows, section, words, written
 from tests.site import REPOSITORY, short_directory
 from tests.store.samples import NOW, new_id
 
