@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mas.model.errors import BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import AgentRun, Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.reconcile import reconcile
 from mas.service.world import World
-from mas.store.layout import SessionPaths
+from mas.store.layout import Layout, SessionPaths
 from mas.store.registry import IndexEntry, entry_of
 from mas.store.workspace import Trashed
 
@@ -37,10 +39,11 @@ def list_sessions(
     entries.sort(key=lambda entry: (entry.created_at, entry.session_id))
     page = entries[offset : None if limit is None else offset + limit]
     if status in set(Gone):
-        found = tuple(_info(world, entry, status or "") for entry in page)
+        found = tuple(_info(world.layout, entry, status or "") for entry in page)
     else:
         found = tuple(
-            _info(world, entry, entry.status, _agents(world, entry.session_id) if agents else ()) for entry in page
+            _info(world.layout, entry, entry.status, _agents(world, entry.session_id) if agents else ())
+            for entry in page
         )
     return SessionList(found, len(entries), tuple(warnings))
 
@@ -63,8 +66,10 @@ def _trashed(world: World, trashed: Trashed) -> IndexEntry:
     return entry._replace(last_activity=trashed.deleted_at)
 
 
-def _info(world: World, entry: IndexEntry, status: str, agents: tuple[AgentRun, ...] = ()) -> SessionInfo:
-    paths = world.layout.session(entry.session_id)
+@lru_cache(maxsize=10_000)
+def _info(layout: Layout, entry: IndexEntry, status: str, agents: tuple[AgentRun, ...] = ()) -> SessionInfo:
+    """What a listing tells of a session; of few it is another from one listing to the next."""
+    paths = layout.session(entry.session_id)
     return SessionInfo(
         session_id=entry.session_id,
         tmux_session=tmux_name(entry.session_id),

@@ -20,6 +20,7 @@ from mas.model.session import AgentRun, Session, Status
 from mas.store.atomic import read_file, remove_unfinished, write_atomic
 from mas.store.layout import Layout, SessionPaths
 from mas.store.shellfile import parse_pairs, quote_pairs
+from mas.store.stamp import is_settled, stamp_of
 
 if TYPE_CHECKING:
     from mas.model.run import Run
@@ -29,19 +30,33 @@ _MOST_SEEN = 20_000
 _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
 
 
-Stamp = tuple[int, ...]
+class _Seen:
+    """A session as both its files told it, and which files these were."""
+
+    def __init__(self, paths: SessionPaths) -> None:
+        """`OSError` if one of them cannot be looked at."""
+        self._metadata, self._record = paths.metadata, paths.record
+        self._stamps = stamp_of(self._metadata), stamp_of(self._record)
+        self.can_be_kept = all(map(is_settled, self._stamps))
+        self.session: Session | None = None
+
+    def is_as_it_was(self) -> bool:
+        try:
+            return (stamp_of(self._metadata), stamp_of(self._record)) == self._stamps
+        except OSError:
+            return False
 
 
 class Records:
     """Reads and writes what each session directory says of its session.
 
-    With `remember`, for a process that stays, whole files are read again only after they were replaced.
+    With `remember`, for a process that stays, whole files are read again only after they were changed.
     """
 
     def __init__(self, layout: Layout, remember: bool = False) -> None:
         self._layout = layout
         self._remember = remember
-        self._seen: dict[str, tuple[Stamp, Session]] = {}
+        self._seen: dict[str, _Seen] = {}
 
     def paths(self, session_id: str) -> SessionPaths:
         return self._layout.session(session_id)
@@ -106,47 +121,40 @@ class Records:
         """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
         if self._remembered(session_id):
             return True
-        before = self._stamp(session_id)
-        if self._looks_whole(session_id) and not self._remember:
-            return True
+        if not self._remember:
+            return self._looks_whole(session_id) or self._read_whole(session_id) is not None
+        try:
+            seen = _Seen(self.paths(session_id))
+        except OSError:
+            return False
+        seen.session = self._read_whole(session_id)
+        if seen.session and seen.can_be_kept:
+            self._seen[session_id] = seen
+            while len(self._seen) > _MOST_SEEN:
+                # Of sessions that were deleted nobody asks any more.
+                self._seen.pop(next(iter(self._seen)), None)
+        return seen.session is not None
+
+    def _read_whole(self, session_id: SessionId) -> Session | None:
         try:
             session = self.load_from(self.paths(session_id), session_id)
             self.pairs(session_id)
         except (Corrupt, NoSession):
-            return False
-        if before is not None and self._remember:
-            self._seen[session_id] = before, session
-            while len(self._seen) > _MOST_SEEN:
-                # Of sessions that were deleted nobody asks any more.
-                self._seen.pop(next(iter(self._seen)), None)
-        return True
+            return None
+        return session
 
     def just_seen(self, session_id: SessionId) -> Session | None:
         """The session as `is_whole` last found it, where that is remembered; for who has asked it just now."""
         seen = self._seen.get(session_id)
-        return seen and seen[1]
+        return seen and seen.session
 
     def _remembered(self, session_id: SessionId) -> Session | None:
         """The session as it was read last, if both files are still the same."""
         seen = self._seen.get(session_id)
-        if seen is None or seen[0] == self._stamp(session_id):
-            return seen and seen[1]
+        if seen is None or seen.is_as_it_was():
+            return seen and seen.session
         self._seen.pop(session_id, None)
         return None
-
-    def _stamp(self, session_id: SessionId) -> Stamp | None:
-        """Which two files these are: every change puts others in their place."""
-        if not self._remember:
-            return None
-        paths = self.paths(session_id)
-        try:
-            one, two = os.lstat(paths.metadata), os.lstat(paths.record)
-        except OSError:
-            return None
-        return (
-            *(one.st_ino, one.st_mtime_ns, one.st_ctime_ns, one.st_size),
-            *(two.st_ino, two.st_mtime_ns, two.st_ctime_ns, two.st_size),
-        )
 
     def _looks_whole(self, session_id: SessionId) -> bool:
         """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""

@@ -26,6 +26,7 @@ from mas.store.atomic import (
     write_atomic,
 )
 from mas.store.layout import PRIVATE_FILE, Layout
+from mas.store.stamp import Stamp, is_settled, stamp_of
 
 _HEAD = b'{"version":"1.0","sessions":['
 _TAIL = b'\n],"lastUpdated":"%s"}\n'
@@ -79,9 +80,24 @@ class Registry:
         self._layout = layout
         self._now = now
         self._told = told
+        self._seen: tuple[Stamp, tuple[IndexEntry, ...]] | None = None
 
     def read(self) -> list[IndexEntry]:
         """All entries. `Corrupt` if the index is missing or unreadable: that is never an empty registry."""
+        seen = self._seen
+        try:
+            stamp = stamp_of(self._layout.registry_index)
+        except OSError as error:
+            raise Corrupt(self._layout.registry_index, error.strerror or "unreadable") from None
+        if seen and seen[0] == stamp:
+            return list(seen[1])
+        # Asked before it is read: what is read later is at least as new.
+        settled = is_settled(stamp)
+        entries = self._parsed()
+        self._seen = (stamp, tuple(entries)) if settled else None
+        return entries
+
+    def _parsed(self) -> list[IndexEntry]:
         data = self._read_bytes()
         try:
             sessions = json.loads(data)["sessions"]
