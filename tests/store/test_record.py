@@ -17,7 +17,7 @@ from mas.store.layout import Layout
 from mas.store.record import Records
 from mas.store.shellfile import parse_pairs
 from tests.model.policies import ISOLATIONS, SESSION_LIMITS
-from tests.site import short_directory
+from tests.site import short_directory, until
 from tests.store.samples import NOW, a_session, mode, new_id, put, read
 
 ID = new_id()
@@ -169,6 +169,27 @@ def test_every_torn_file_is_damage_and_not_whole(layout: Layout, records: Record
         if record[cut - 1 : cut] != b"\n":
             assert not records.is_whole(ID)
         assert records.damage(a_session(ID))[0].path == paths.record
+
+
+def test_who_remembers_what_it_read_misses_no_change(layout: Layout, records: Records) -> None:
+    session, paths = a_session(ID), layout.session(ID)
+    records.save(session)
+    remembering = Records(layout, remember=True)
+    until(lambda: remembering.is_whole(session.id) and remembering.just_seen(session.id), "files it can remember")
+    assert remembering.load(session.id) == session
+    for number in range(30):
+        changed = session._replace(name=f"{number:03d}")
+        records.save(changed)
+        assert remembering.load(session.id) == changed
+        assert remembering.is_whole(session.id)
+    for path in (paths.metadata, paths.record):
+        until(lambda: remembering.is_whole(session.id) and remembering.just_seen(session.id), "the same again")
+        before, content = os.stat(path), read(path)
+        put(paths.root, path, b"garbage" + content[len(b"garbage") :])
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert not remembering.is_whole(session.id)
+        put(paths.root, path, content)
+        assert remembering.is_whole(session.id)
 
 
 def test_a_link_in_place_of_a_file_is_damage_and_is_not_followed(layout: Layout, records: Records, place: str) -> None:

@@ -16,8 +16,9 @@ from mas.model.errors import Corrupt
 from mas.model.session import Gone, Status
 from mas.store.layout import Layout
 from mas.store.registry import Change, IndexEntry, Registry, entry_of, parse_journal
+from mas.store.stamp import is_settled, stamp_of
 from mas.store.workspace import Workspace
-from tests.site import short_directory
+from tests.site import short_directory, until
 from tests.store.samples import NOW, a_session, an_entry, mode, new_id, next_line, program, put, read, rest_of
 
 IDS = [f"{number:08x}-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for number in range(6)]
@@ -116,6 +117,30 @@ def test_the_index_is_the_json_that_was_promised(layout: Layout, registry: Regis
     }
     assert read(layout.journal) == f"{session.id}:active:{NOW}\n".encode()
     assert mode(layout.registry_index) == mode(layout.journal) == 0o600
+
+
+def test_no_change_is_missed_by_who_has_read_the_index_before(layout: Layout, registry: Registry) -> None:
+    entry = an_entry(new_id())
+    registry.put(entry)
+    until(lambda: registry.read() and is_settled(stamp_of(layout.registry_index)), "an index that can be remembered")
+    assert registry.read() == [entry]
+    other = Registry(layout, lambda: NOW)
+    for number in range(30):
+        # As long as the one before it, in a file that may have the number of the one before that.
+        other.put(entry._replace(name=f"{number:03d}"))
+        assert [found.name for found in registry.read()] == [f"{number:03d}"]
+    until(lambda: is_settled(stamp_of(layout.registry_index)), "the same again")
+    assert len(registry.read()) == 1
+    before = os.stat(layout.registry_index)
+    with open(layout.registry_index, "r+b") as file:
+        data = file.read()
+        file.seek(0)
+        file.write(data.replace(b'"029"', b'"old"'))
+    os.utime(layout.registry_index, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert [found.name for found in registry.read()] == ["old"]
+    os.unlink(layout.registry_index)
+    with pytest.raises(Corrupt):
+        registry.read()
 
 
 def test_a_file_another_program_wrote_is_understood_and_keeps_its_entries(layout: Layout, registry: Registry) -> None:

@@ -71,6 +71,18 @@ class Place(NamedTuple):
     name: str
 
 
+class Paste(Protocol):
+    """A paste that waits for its text."""
+
+    def finish(self, text: str) -> None:
+        """Type the text, as `Runtime.paste` does."""
+        ...
+
+    def give_up(self) -> None:
+        """Type nothing. Fine at any time: of a paste that was finished nothing is taken back."""
+        ...
+
+
 class Runtime(Protocol):
     """Where programs run. `NoTmux` means that it could not be looked at, never that something is gone."""
 
@@ -106,6 +118,13 @@ class Runtime(Protocol):
         """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead or not the team's.
 
         All of it is one step: nothing else is typed in between.
+        """
+        ...
+
+    def begin_paste(self, place: Place, pane: str, enter: bool) -> Paste:
+        """Make a paste ready while its text is still being written down; it must be finished or given up.
+
+        Should this process be killed before it is finished, nothing is typed.
         """
         ...
 

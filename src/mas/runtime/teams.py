@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 
 from mas.model.errors import AgentExited, AlreadyThere, Conflict, NoTmux
 from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, sessions_at
 from mas.runtime.sweep import MARK
-from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
+from mas.runtime.tmux import Ahead, Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
@@ -218,17 +219,11 @@ class TmuxTeams:
         return {place: states.get(place.name, []) for place in places}
 
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
-        buffer = f"mas-{os.urandom(8).hex()}"
-        paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
-        if enter:
-            paste = f"{paste} ; {_enter(pane)}"
-        dead = f"delete-buffer -b {buffer} ; {_say_dead(pane)}"
-        commands: list[Command] = [
-            ["copy-mode", "-q", "-t", pane],
-            ["load-buffer", "-b", buffer, "-"],
-            ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
-        ]
-        self._type(place, pane, commands, text.encode())
+        self._type(place, pane, _pasting(place, pane, enter), text.encode())
+
+    def begin_paste(self, place: Place, pane: str, enter: bool) -> _Paste:
+        ahead = self._servers.at(place.socket).ahead(*_pasting(place, pane, enter))
+        return _Paste(ahead, pane, lambda text: self.paste(place, pane, text, enter))
 
     def enter(self, place: Place, pane: str) -> None:
         self._type(place, pane, [["if-shell", "-F", "-t", pane, _alive_in(place), _enter(pane), _say_dead(pane)]])
@@ -238,12 +233,7 @@ class TmuxTeams:
             self._type(place, pane, *_typing(place, pane, data))
 
     def _type(self, place: Place, pane: str, commands: list[Command], stdin: bytes | None = None) -> None:
-        try:
-            ended = _DEAD in self._servers.at(place.socket).run(*commands, stdin=stdin)
-        except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
-        if ended:
-            raise _ended(pane)
+        _typed(pane, lambda: self._servers.at(place.socket).run(*commands, stdin=stdin))
 
     def press(self, place: Place, pane: PaneState, key: str) -> None:
         there = f"#{{&&:{_alive_in(place)},#{{==:#{{pane_pid}},{pane.pid}}}}}"
@@ -320,6 +310,50 @@ class TmuxTeams:
             return server.listening() and LEGACY_TMUX in sessions_at(server)
         except NoTmux:
             return False
+
+
+class _Paste:
+    """A paste whose client is under way; what is too long for it goes by one of its own."""
+
+    def __init__(self, ahead: Ahead | None, pane: str, anew: Callable[[str], None]) -> None:
+        self._ahead = ahead
+        self._pane = pane
+        self._anew = anew
+
+    def finish(self, text: str) -> None:
+        data = text.encode()
+        if self._ahead and len(data) <= self._ahead.MOST:
+            _typed(self._pane, partial(self._ahead.finish, data))
+        else:
+            self.give_up()
+            self._anew(text)
+
+    def give_up(self) -> None:
+        if self._ahead:
+            self._ahead.give_up()
+
+
+def _typed(pane: str, run: Callable[[], str]) -> None:
+    try:
+        ended = _DEAD in run()
+    except TmuxFailed as error:
+        raise _pane_gone(pane, error.said) from None
+    if ended:
+        raise _ended(pane)
+
+
+def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:
+    """The commands that paste what they read; a pane that is not there is refused before anything is read."""
+    buffer = f"mas-{os.urandom(8).hex()}"
+    paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
+    if enter:
+        paste = f"{paste} ; {_enter(pane)}"
+    dead = f"delete-buffer -b {buffer} ; {_say_dead(pane)}"
+    return [
+        ["copy-mode", "-q", "-t", pane],
+        ["load-buffer", "-b", buffer, "-"],
+        ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
+    ]
 
 
 def _alive_in(place: Place) -> str:

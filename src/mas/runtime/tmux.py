@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import struct
@@ -100,10 +101,25 @@ class Tmux:
                 raise not_installed() from None
             raise NoTmux(f"tmux cannot be started: {os.strerror(error.errno or 0)}", "mas doctor") from None
         except subprocess.TimeoutExpired:
-            raise NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor") from None
-        if done.returncode:
-            raise TmuxFailed(commands[0][0], done.stderr.decode("utf-8", "replace").strip())
-        return done.stdout.decode("utf-8", "surrogateescape")
+            raise self._silent() from None
+        return _said(commands[0][0], done.returncode, done.stdout, done.stderr)
+
+    def ahead(self, *commands: Command) -> Ahead | None:
+        """A process for commands that read something which is not there yet; None if it cannot be started."""
+        try:
+            process = subprocess.Popen(
+                self.argv(*commands),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self.environ,
+            )
+        except OSError:
+            return None
+        return Ahead(process, commands[0][0], self._silent())
+
+    def _silent(self) -> NoTmux:
+        return NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor")
 
     def listening(self) -> bool:
         """Whether a server is there. Only a clear no is a no: anything unclear is `NoTmux`."""
@@ -131,6 +147,42 @@ class Tmux:
                 os.kill(pid, signal.SIGCHLD)
         except (ProcessLookupError, PermissionError):
             return
+
+
+class Ahead:
+    """A client that was started before there was anything for it to read; without that it does nothing."""
+
+    # What a pipe takes in one piece: should we be killed, the client gets all of it or nothing.
+    MOST = select.PIPE_BUF
+
+    def __init__(self, process: subprocess.Popen[bytes], command: str, silent: NoTmux) -> None:
+        self._process = process
+        self._command = command
+        self._silent = silent
+
+    def finish(self, data: bytes) -> str:
+        """What tmux printed, once the client has read `data`: `MOST` bytes, or fewer."""
+        try:
+            printed, told = self._process.communicate(data, timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise self._silent from None
+        finally:
+            self.give_up()
+        return _said(self._command, self._process.returncode, printed, told)
+
+    def give_up(self) -> None:
+        """End the client, unless it has ended. Giving up twice is fine."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _said(command: str, status: int, printed: bytes, told: bytes) -> str:
+    if status:
+        raise TmuxFailed(command, told.decode("utf-8", "replace").strip())
+    return printed.decode("utf-8", "surrogateescape")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from mas.model.message import DeliveryState, Message
 from mas.model.session import Session, Status
 from mas.model.state import AgentState, State
 from mas.model.team import Agent, Team
-from mas.runtime.runtime import Place
+from mas.runtime.runtime import Paste, Place
 from mas.runtime.sweep import wait_for_clients
 from mas.service.states import told
 from mas.service.team import place_of
@@ -44,11 +44,12 @@ class Held(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A session as it was read just now, and its mailbox."""
+    """A session as it was read just now, its mailbox, and perhaps a paste that was begun for its agent."""
 
     session: Session
     team: Team
     mailbox: Mailbox
+    paste: Paste | None = None
 
 
 BUSY = Held("another process is typing to the agent")
@@ -70,6 +71,8 @@ def deliver(
     store = world.messages()
     with store.nobody_typing(session_id, agent_id) as free:
         if not free:
+            if opened and opened.paste:
+                opened.paste.give_up()
             return BUSY
         session = opened.session if opened else world.records.load(session_id)
         place = place_of(session)
@@ -79,7 +82,8 @@ def deliver(
         team = opened.team if opened else world.records.load_run(session_id).team
         (agent,) = team.targets(agent_id)
         with nullcontext(opened.mailbox) if opened else store.open(session_id) as mailbox:
-            queue = _Queue(world, session, place, pane, agent, mailbox, patient)
+            now = opened or Opened(session, team, mailbox)
+            queue = _Queue(world, now, place, pane, agent, patient)
             while (pending := mailbox.next(agent_id)) is not None:
                 if held := queue.bring(pending):
                     return held
@@ -123,30 +127,32 @@ class _Queue:
     def __init__(
         self,
         world: World,
-        session: Session,
+        opened: Opened,
         place: Place,
         pane: str,
         agent: Agent,
-        mailbox: Mailbox,
         patient: Callable[[], bool],
     ) -> None:
         self._world = world
-        self._session = session
+        self._session = opened.session
         self._place = place
         self._pane = pane
         self._agent = agent.id
-        self._mailbox = mailbox
+        self._mailbox = opened.mailbox
         self._patient = patient
+        self._begun = opened.paste
         self._input = world.providers().input(agent.provider or "", agent.command)
-        self._events = world.layout.session(session.id).agent_events(agent.id)
+        self._events = world.layout.session(opened.session.id).agent_events(agent.id)
 
     def bring(self, pending: Pending) -> Held | None:
         """Take a message on from wherever it is; answers why it waits, or None if it is all the way."""
-        if pending.state is DeliveryState.TYPED:
-            return self._await(pending)
-        if pending.typing_since is not None:
-            return self._find_out(pending)
-        return self._not_now(pending) or self._type(pending)
+        if pending.state is DeliveryState.QUEUED and pending.typing_since is None:
+            return self._not_now(pending) or self._type(pending)
+        if self._begun:
+            # Not for this one; and whoever looks for what a killed sender left behind would wait for it.
+            self._begun.give_up()
+            self._begun = None
+        return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
 
     def _not_now(self, pending: Pending) -> Held | None:
         return why_held(self._world, self._session.id, self._agent, pending.forced)
@@ -157,7 +163,7 @@ class _Queue:
         text = f"{self._input.header}{message.header}\n{message.message}"
         delay = self._input.submit_delay
         try:
-            self._world.runtime.paste(self._place, self._pane, text, enter=not delay)
+            self._paste(text, enter=not delay)
         except AgentExited as error:
             self._mailbox.put_back(message.id, self._agent)
             return Held(error.message, exited=True)
@@ -166,6 +172,13 @@ class _Queue:
             time.sleep(delay)
             return self._submit(pending)
         return self._typed(pending)
+
+    def _paste(self, text: str, enter: bool) -> None:
+        begun, self._begun = self._begun, None
+        if begun:
+            begun.finish(text)
+        else:
+            self._world.runtime.paste(self._place, self._pane, text, enter)
 
     def _submit(self, pending: Pending) -> Held | None:
         """Press Enter behind the text that is there. The agent may have begun to ask something since it was typed."""

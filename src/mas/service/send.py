@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mas.model.errors import AgentExited, Conflict, MasError
@@ -12,6 +14,7 @@ from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_me
 from mas.model.reports import Sent
 from mas.model.session import Session, Status
 from mas.model.team import Agent, Team
+from mas.runtime.runtime import Paste
 from mas.service.deliver import Held, Opened, tell, why_held
 from mas.service.routing import recipients
 from mas.service.states import told
@@ -48,7 +51,10 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     session, team = world.records.load(session_id), world.records.load_run(session_id).team
     message, refused = _new_message(world, session, team, order)
     # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
-    with world.messages().open(session_id) as mailbox:
+    with (
+        _begun(world, session, team, message if courier.here else None) as paste,
+        world.messages().open(session_id) as mailbox,
+    ):
         # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
         is_new = mailbox.add(message, order.force, lasting=not courier.here)
         if is_new:
@@ -56,12 +62,32 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
         else:
             message = mailbox.get(order.id)
             _check_known(session_id, message)
-        courier.bring(session_id, _under_way(message), wait, Opened(session, team, mailbox))
+        courier.bring(session_id, _under_way(message), wait, Opened(session, team, mailbox, paste))
+        if paste:
+            paste.give_up()
         if is_new and courier.here:
             mailbox.make_last(message.id)
         sent = _watched(world, courier, session_id, message, mailbox, wait)
     world.registry.touch(session_id)
     return sent
+
+
+@contextmanager
+def _begun(world: World, session: Session, team: Team, message: Message | None) -> Iterator[Paste | None]:
+    """A paste for a message that can be typed at once: tmux takes about as long to come as the message to be kept."""
+    queued = [one.agent for one in message.deliveries if one.state is DeliveryState.QUEUED] if message else []
+    place = place_of(session)
+    pane = next((agent.pane for agent in session.agents if [agent.id] == queued), None)
+    if place is None or pane is None or why_held(world, session.id, queued[0]):
+        yield None
+        return
+    (agent,) = team.targets(queued[0])
+    how = world.providers().input(agent.provider or "", agent.command)
+    paste = world.runtime.begin_paste(place, pane, enter=not how.submit_delay)
+    try:
+        yield paste
+    finally:
+        paste.give_up()
 
 
 def _announce(world: World, session_id: SessionId, message: Message, refused: dict[str, MasError]) -> None:

@@ -146,13 +146,13 @@ class Records:
     def just_seen(self, session_id: SessionId) -> Session | None:
         """The session as `is_whole` last found it, where that is remembered; for who has asked it just now."""
         seen = self._seen.get(session_id)
-        return seen and seen.session
+        return seen.session if seen else None
 
     def _remembered(self, session_id: SessionId) -> Session | None:
         """The session as it was read last, if both files are still the same."""
         seen = self._seen.get(session_id)
         if seen is None or seen.is_as_it_was():
-            return seen and seen.session
+            return seen.session if seen else None
         self._seen.pop(session_id, None)
         return None
 
