@@ -17,6 +17,7 @@ from benchmarks import (
     lifecycle,
     listing,
     messages,
+    page,
     registry,
     report,
     serving,
@@ -40,6 +41,7 @@ _GROUPS = {
     "launcher": launching.measure,
     "serve": serving.measure,
     "terminal": terminals.measure,
+    "page": page.measure,
 }
 
 

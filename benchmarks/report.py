@@ -38,7 +38,8 @@ def markdown(groups: Sequence[Group], how: str) -> str:
     for group in groups:
         lines = [_HEADINGS, tuple("---" for _ in _HEADINGS), *(_cells(row) for row in group.rows)]
         parts.append(f"## {group.title}\n")
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
+        if group.rows:
+            parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
         if group.notes:
             parts.append("\n".join(f"- {note}" for note in group.notes) + "\n")
     return "\n".join(parts)

@@ -22,18 +22,18 @@ from mas.model.run import Run
 from mas.model.team import team_named
 from mas.settings import ServerMode
 
-_MB = 20
+MB = 20
 _LINE = "0123456789" * 9 + "abcdefgh"
-# Prints so many megabytes of lines each time a line is typed, and then a word.
+# Prints so many megabytes of lines each time a line is typed, and then that this flood is over.
 _FLOOD = f"""
 import sys
-for line in sys.stdin:
-    for _ in range({_MB} * 10):
+for number, line in enumerate(sys.stdin, 1):
+    for _ in range({MB} * 10):
         sys.stdout.write({_LINE + chr(10)!r} * 1010)
-    sys.stdout.write("flood-" + "over" + chr(10))
+    sys.stdout.write("flood-" + f"over {{number}}." + chr(10))
     sys.stdout.flush()
 """
-_PROGRAM = [sys.executable, "-c", _FLOOD]
+FLOODING = [sys.executable, "-c", _FLOOD]
 
 
 def measure(effort: Effort) -> Group:
@@ -41,7 +41,7 @@ def measure(effort: Effort) -> Group:
         "Live terminals",
         (*_floods(effort), *_echoes(effort)),
         (
-            f"Flood: a program prints {_MB} MB of lines; from the key that starts it until its last word is seen.",
+            f"Flood: a program prints {MB} MB of lines; from the key that starts it until its last word is seen.",
             "Its floor is the same program in a bare pane, seen by capture-pane; a viewer that falls behind gets the"
             " screen anew instead of every byte.",
             "Echo: a key sent by WebSocket until it comes back from `cat`; floor: a control-mode client with output.",
@@ -51,19 +51,19 @@ def measure(effort: Effort) -> Group:
 
 def _floods(effort: Effort) -> list[Row]:
     with arena() as site, serving(site) as served:
-        session = _start(site, _PROGRAM)
+        session = start_solo(site, FLOODING)
         raw = RawTmux(site, site.user_socket)
-        raw.run(["new-session", "-d", "-s", "floor", "-x", "100", "-y", "30", *_PROGRAM])
-        with _watching(served.url, served.token, session) as viewer:
-            watched, floor = in_turns(effort.repeats(6), lambda: _flood_watched(viewer), lambda: _flood_bare(raw))
+        raw.run(["new-session", "-d", "-s", "floor", "-x", "100", "-y", "30", *FLOODING])
+        with watching(served.url, served.token, session) as viewer:
+            watched, floor = in_turns(effort.repeats(6), lambda: flood_watched(viewer), lambda: _flood_bare(raw))
         site.mas("stop", "--all")
     return [
-        Row(f"{_MB} MB printed while watched, until the viewer has the end", watched, "a bare pane", floor),
-        Row("the same as megabytes a second", _MB / watched, "a bare pane", _MB / floor, unit="MB/s"),
+        Row(f"{MB} MB printed while watched, until the viewer has the end", watched, "a bare pane", floor),
+        Row("the same as megabytes a second", MB / watched, "a bare pane", MB / floor, unit="MB/s"),
     ]
 
 
-def _flood_watched(viewer: ClientConnection) -> float:
+def flood_watched(viewer: ClientConnection) -> float:
     begun = time.perf_counter()
     viewer.send(b"go\r")
     _read_until(viewer, b"flood-over")
@@ -80,17 +80,17 @@ def _flood_bare(raw: RawTmux) -> float:
 
 def _echoes(effort: Effort) -> list[Row]:
     with arena() as site, serving(site) as served:
-        session = _start(site, ["cat"])
+        session = start_solo(site, ["cat"])
         RawTmux(site, site.user_socket).run(["new-session", "-d", "-s", "floor", "cat"])
         bare = _Loud(site)
-        with _watching(served.url, served.token, session) as viewer:
-            echo, floor = in_turns(effort.repeats(200), lambda: _echo(viewer), bare.echo)
+        with watching(served.url, served.token, session) as viewer:
+            echo, floor = in_turns(effort.repeats(200), lambda: echoed(viewer), bare.echo)
         bare.close()
         site.mas("stop", "--all")
     return [Row("a key until its echo, by WebSocket", echo, "a control-mode client", floor)]
 
 
-def _echo(viewer: ClientConnection) -> float:
+def echoed(viewer: ClientConnection) -> float:
     begun = time.perf_counter()
     viewer.send(b"x")
     _read_until(viewer, b"x")
@@ -118,8 +118,8 @@ class _Loud:
         self._process.communicate()
 
 
-def _start(site: Site, argv: list[str]) -> SessionId:
-    program = os.path.join(site.directory, "program.sh")
+def start_solo(site: Site, argv: list[str]) -> SessionId:
+    program = os.path.join(site.directory, f"{os.path.basename(argv[0])}.sh")
     with open(program, "w", encoding="utf-8") as file:
         file.write(f"exec {shlex.join(argv)}\n")
     session = site.local(ServerMode.DEFAULT).start(Run(team=team_named("solo"), command=f"/bin/sh {program}"))
@@ -127,7 +127,7 @@ def _start(site: Site, argv: list[str]) -> SessionId:
     return SessionId(session.session_id)
 
 
-def _watching(url: str, token: str, session: SessionId) -> ClientConnection:
+def watching(url: str, token: str, session: SessionId) -> ClientConnection:
     address = f"{url.replace('http', 'ws', 1)}/sessions/{session}/agents/00/terminal"
     headers = {"Authorization": f"Bearer {token}"}
     viewer = connect(address, additional_headers=headers, max_size=None, compression=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,26 +11,18 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.served import Served
 from tests.site import REPOSITORY, Site, short_directory
+from tests.web.browser import MISSING, how_to_launch
 from tests.web.room import Room
 
-_FLAGS = (
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 _PICTURES = os.path.join(REPOSITORY, "artefacts")
 
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
+    found = how_to_launch()
     if found is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    # Its sandbox does not work for root.
-    root = ("--no-sandbox",) if os.geteuid() == 0 else ()
-    return {"executable_path": found, "args": [*_FLAGS, *root]}
+        pytest.skip(MISSING)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -68,8 +59,8 @@ def room(served_demo: Served, context: BrowserContext, request: pytest.FixtureRe
         "console",
         lambda said: wrong.append(said.text) if said.type == "error" and "Failed to load" not in said.text else None,
     )
-    page.goto(served_demo.on_socket().post("/login-codes").json()["url"])
     made = Room(served_demo, page, _PICTURES)
+    made.sign_in()
     yield made
     made.picture(request.node.name.removeprefix("test_"))
     assert [text for text in wrong if "WebSocket" not in text] == []

@@ -18,6 +18,10 @@ class Room:
         self.page = page
         self._pictures = pictures
 
+    def sign_in(self) -> None:
+        """As a person does: by the address that `mas url` prints."""
+        self.page.goto(self.served.on_socket().post("/login-codes").json()["url"])
+
     def start(self, team: str, name: str) -> str:
         """A session that was started elsewhere, as most are."""
         return self.served.site.start("--team", team, "--name", name)
