@@ -721,6 +721,36 @@ def plain(value: object) -> str:
 # What only a client can meet.
 
 
+def test_the_next_listing_has_what_another_process_changed(both: Both) -> None:
+    """A server reads again only what has changed, and must not miss that it has."""
+    local, remote, site = both
+    session = started(local)
+
+    def same() -> dict[str, str]:
+        found = remote.list(agents=True).sessions
+        assert found == local.list(agents=True).sessions
+        return {info.session_id: info.status for info in found}
+
+    for _ in range(3):
+        assert same() == {session: "active"}
+        local.stop(session)
+        assert same() == {session: "stopped"}
+        copy = SessionId(local.clone(session, "a copy", run_it=False).session_id)
+        assert same() == {session: "stopped", copy: "stopped"}
+        local.delete(copy)
+        assert same() == {session: "stopped"}
+        local.restore(session)
+    for name in ("metadata.json", ".session"):
+        path = site.session(session, name)
+        assert same() == {session: "active"}
+        os.rename(path, f"{path}.kept")
+        assert {info.status for info in remote.list().sessions} == {"error"}
+        os.rename(f"{path}.kept", path)
+        local.repair(dry_run=False)
+    site.tmux("kill-server")
+    assert same() == {session: "stopped"}
+
+
 def test_a_start_whose_server_is_killed_is_asked_for_again(both: Both, served: Served) -> None:
     many = served.site.path("unit", "00", "many")
     os.makedirs(many)
