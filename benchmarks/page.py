@@ -26,17 +26,17 @@ _PATIENCE = 120_000
 _AGENTS = 13
 _SLOWER = 6
 _LOOK_AGAIN = 0.01
-_SHOWS = "(text) => document.querySelector('.whole .xterm-rows')?.innerText.includes(text)"
+_SHOWS = "(text) => document.querySelector('.whole .xterm-rows')?.textContent.includes(text)"
 # The moment, since the page was asked for, at which every tile is live and shows something.
 _ALL_LIVE = f"""() => {{
     const shown = [...document.querySelectorAll('.tile .window:not(.away) .xterm-rows')];
-    return shown.length === {_AGENTS} && shown.every((one) => one.innerText.trim()) && performance.now();
+    return shown.length === {_AGENTS} && shown.every((one) => one.textContent.trim()) && performance.now();
 }}"""
 _PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 # From a key, as the browser got it, until there is one more such letter in the page.
 _LISTEN = """() => {
     const rows = document.querySelector('.whole .xterm-rows');
-    const letters = () => rows.innerText.split('x').length;
+    const letters = () => rows.textContent.split('x').length;
     let pressed = 0, before = 0;
     window.echoes = [];
     document.addEventListener('keydown', (event) => { pressed = event.timeStamp; before = letters(); }, true);
