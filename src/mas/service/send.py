@@ -17,7 +17,6 @@ from mas.model.team import Agent, Team
 from mas.runtime.runtime import Paste
 from mas.service.deliver import Held, Opened, tell, why_held
 from mas.service.routing import recipients
-from mas.service.states import told
 from mas.service.team import place_of
 from mas.service.world import World
 
@@ -49,10 +48,10 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     sent before, the answer is what became of that. Waits up to `wait` seconds for all to have it or to hold it up.
     """
     session, team = world.records.load(session_id), world.records.load_run(session_id).team
-    message, refused = _new_message(world, session, team, order)
+    message, refused, at_once = _new_message(world, session, team, order)
     # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
     with (
-        _begun(world, session, team, message if courier.here else None) as paste,
+        _begun(world, session, at_once if courier.here else None) as paste,
         world.messages().open(session_id) as mailbox,
     ):
         # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
@@ -73,15 +72,13 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
 
 
 @contextmanager
-def _begun(world: World, session: Session, team: Team, message: Message | None) -> Iterator[Paste | None]:
-    """A paste for a message that can be typed at once: tmux takes about as long to come as the message to be kept."""
-    queued = [one.agent for one in message.deliveries if one.state is DeliveryState.QUEUED] if message else []
+def _begun(world: World, session: Session, agent: Agent | None) -> Iterator[Paste | None]:
+    """A paste for an agent that is ready for it: tmux takes about as long to come as a message to be kept."""
     place = place_of(session)
-    pane = next((agent.pane for agent in session.agents if [agent.id] == queued), None)
-    if place is None or pane is None or why_held(world, session.id, queued[0]):
+    pane = next((one.pane for one in session.agents if agent and one.id == agent.id), None)
+    if agent is None or place is None or pane is None:
         yield None
         return
-    (agent,) = team.targets(queued[0])
     how = world.providers().input(agent.provider or "", agent.command)
     paste = world.runtime.begin_paste(place, pane, enter=not how.submit_delay)
     try:
@@ -102,27 +99,34 @@ def _announce(world: World, session_id: SessionId, message: Message, refused: di
         raise next(iter(refused.values()))
 
 
-def _new_message(world: World, session: Session, team: Team, order: Order) -> tuple[Message, dict[str, MasError]]:
-    """The message with a delivery for everybody it is for, and who cannot get it."""
+def _new_message(
+    world: World, session: Session, team: Team, order: Order
+) -> tuple[Message, dict[str, MasError], Agent | None]:
+    """The message with a delivery for everybody it is for, who cannot get it, and the one who can at once."""
     agents: tuple[Agent, ...] = ()
     if order.target != PERSON:
         agents = recipients(team, order.sender, order.target)
     now = world.now()
-    refused = {agent.id: why for agent in agents if (why := _refusal(world, session, agent, order.force))}
+    held = {agent.id: why_held(world, session.id, agent.id) for agent in agents}
+    refused = {
+        agent.id: why for agent in agents if (why := _refusal(world, session, agent, held[agent.id], order.force))
+    }
     deliveries = tuple(
         Delivery(agent.id, DeliveryState.UNDELIVERED, now, refused[agent.id].message)
         if agent.id in refused
         else Delivery(agent.id, DeliveryState.QUEUED, now)
         for agent in agents
     )
-    return Message(order.id, order.sender, order.target, order.text, now, deliveries), refused
+    message = Message(order.id, order.sender, order.target, order.text, now, deliveries)
+    ready = [agent for agent in agents if not held[agent.id] and agent.id not in refused]
+    return message, refused, ready[0] if len(agents) == len(ready) == 1 else None
 
 
-def _refusal(world: World, session: Session, agent: Agent, force: bool) -> MasError | None:
+def _refusal(world: World, session: Session, agent: Agent, held: Held | None, force: bool) -> MasError | None:
     """Why an agent cannot get any message; what it could get later is no reason."""
     if session.status is not Status.ACTIVE or place_of(session) is None:
         return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
-    if told(world, session.id, agent.id).gone:
+    if held and held.exited:
         return _not_running(agent.id, session.id)
     if not force and not world.providers().sources(agent.provider or "", agent.command):
         return Conflict(
