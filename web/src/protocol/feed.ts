@@ -15,6 +15,8 @@ export interface Hearing {
   /** It is connected; `anew` says that something may have been missed: look at everything again. */
   connected(anew: boolean): void;
   link(link: Link): void;
+  /** Something came, be it only a sign of life. */
+  alive?(): void;
 }
 
 export class Feed {
@@ -30,7 +32,14 @@ export class Feed {
     private readonly silence = SILENCE,
   ) {}
 
-  start(): void {
+  /** How far it is: the id to go on from. */
+  get place(): string | null {
+    return this.last;
+  }
+
+  /** Follow from now on, or go on after an event that is known. */
+  start(after: string | null = null): void {
+    this.last = after;
     this.hearing.link("connecting");
     void this.run();
   }
@@ -74,6 +83,7 @@ export class Feed {
           this.hearing.connected(first);
         }
         for (const block of blocks.take(value)) this.hear(block.id, block.event, block.data);
+        this.hearing.alive?.();
       }
     } catch (error) {
       if (error instanceof Problem && error.isSignedOut) {

@@ -2,10 +2,11 @@
 
 import { createContext, useContext } from "react";
 import { Api, path } from "../protocol/api.ts";
-import { Feed } from "../protocol/feed.ts";
 import { Mux, type Wire } from "../protocol/mux.ts";
+import { SharedFeed } from "../protocol/shared.ts";
 import { Live } from "./live.ts";
 import { Notices } from "./notices.ts";
+import { channelOfTabs, lockOfTabs } from "./tabs.ts";
 
 // A clock that jumps this far between two ticks means that the machine slept.
 const TICK = 5000;
@@ -14,17 +15,17 @@ const SLEPT = 20_000;
 export class Mas {
   readonly api: Api;
   readonly live: Live;
-  readonly feed: Feed;
+  readonly feed: SharedFeed;
   readonly mux: Mux;
   readonly notices = new Notices();
 
   constructor() {
     this.api = new Api(
       (where, init) => fetch(where, init),
-      () => this.live.link("signed-out"),
+      () => this.feed.signOut(),
     );
     this.live = new Live(this.api);
-    this.feed = new Feed(this.api, this.live);
+    this.feed = new SharedFeed(this.api, this.live, lockOfTabs(), channelOfTabs(), () => !document.hidden);
     this.mux = new Mux(() => new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/terminals`) as Wire);
   }
 
@@ -38,7 +39,9 @@ export class Mas {
     }, TICK);
     addEventListener("online", () => this.wake());
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden && this.live.connection.get() === "reconnecting") this.wake();
+      if (document.hidden) return;
+      if (this.live.connection.get() === "reconnecting") this.wake();
+      else if (!this.feed.leads) this.feed.retry();
     });
   }
 

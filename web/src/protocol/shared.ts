@@ -1,0 +1,248 @@
+// One stream of events for all tabs of a browser.
+//
+// A browser opens six connections to a server and no more, and a stream keeps one for itself. So the tabs share a lock:
+// whoever has it leads, reads the stream, and passes on what it hears. When that tab goes, the next in the queue goes on
+// from the event it heard last. Every event names the one before it, so that a tab that was not told of one notices. A
+// leader that has fallen silent, as tabs in the background of a phone do, loses the lock to a tab that somebody sees.
+
+import type { Api } from "./api.ts";
+import { Feed, type Hearing, type Link } from "./feed.ts";
+import type { MasEvent } from "./shapes.ts";
+
+export type Word =
+  /** A tab came, or woke up: how are things? */
+  | { say: "ask" }
+  | { say: "here"; link: Link; last: string | null }
+  | { say: "event"; event: MasEvent; before: string | null }
+  /** It was begun, or something was missed for good. */
+  | { say: "anew"; last: string | null }
+  /** This browser is signed out. */
+  | { say: "out" };
+
+/** Tells all other tabs. */
+export interface Channel {
+  post(word: Word): void;
+  hear(listener: (word: Word) => void): void;
+}
+
+/** As the browser's own, for one lock: `held` is called with it, and has it until what it answers ends. */
+export interface Lock {
+  /** With `steal` it is taken from whoever has it, whose call fails. */
+  request(steal: boolean, held: () => Promise<void>): Promise<void>;
+}
+
+export interface Patient {
+  /** Without a word of the leader for so long, it is no more; the server says something every 15 seconds. */
+  silence: number;
+  /** So long a leader may take to answer. */
+  answer: number;
+}
+
+const USUAL: Patient = { silence: 40_000, answer: 3000 };
+const SIGN_EVERY = 5000;
+const STALE = 20_000;
+const MOST_KNOWN = 500;
+
+export class SharedFeed {
+  private feed: Feed | null = null;
+  private stepDown: (() => void) | null = null;
+  private link: Link = "connecting";
+  private last: string | null = null;
+  private readonly known = new Set<string>();
+  private isLoaded = false;
+  private isQueued = false;
+  private isClosed = false;
+  private isOut = false;
+  private signedAt = 0;
+  private heardAt = 0;
+  private doubt: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly api: Api,
+    private readonly hearing: Hearing,
+    private readonly lock: Lock,
+    private readonly channel: Channel,
+    private readonly isSeen: () => boolean = () => true,
+    private readonly patient: Patient = USUAL,
+  ) {}
+
+  /** Whether this tab reads the stream. */
+  get leads(): boolean {
+    return this.feed !== null;
+  }
+
+  start(): void {
+    this.channel.hear((word) => this.told(word));
+    this.hearing.link(this.link);
+    this.channel.post({ say: "ask" });
+    this.wait(this.patient.silence);
+    this.queue();
+  }
+
+  /** Try again now: the machine woke up, the network is back, or somebody looks. */
+  retry(): void {
+    if (this.isOut) return;
+    if (this.feed) {
+      this.feed.retry();
+      return;
+    }
+    this.channel.post({ say: "ask" });
+    this.wait(this.patient.answer);
+  }
+
+  /** The server does not know this browser (any more): all its tabs have the same cookie. */
+  signOut(): void {
+    if (this.isOut) return;
+    this.channel.post({ say: "out" });
+    this.goOut();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.doubt);
+    this.end();
+  }
+
+  private queue(): void {
+    if (this.isQueued || this.isClosed || this.isOut) return;
+    this.isQueued = true;
+    void this.hold(false).finally(() => {
+      this.isQueued = false;
+    });
+  }
+
+  private async hold(steal: boolean): Promise<void> {
+    try {
+      await this.lock.request(steal, () => this.lead());
+    } catch {
+      // Taken by a tab that thought this one gone: it leads now.
+      this.end();
+      this.channel.post({ say: "ask" });
+      this.wait(this.patient.silence);
+      setTimeout(() => this.queue());
+    }
+  }
+
+  private lead(): Promise<void> {
+    if (this.isClosed || this.isOut || this.feed) return Promise.resolve();
+    clearTimeout(this.doubt);
+    return new Promise((done) => {
+      this.stepDown = done;
+      this.feed = new Feed(this.api, {
+        event: (event) => this.pass(event),
+        connected: (anew) => this.connected(anew),
+        link: (link) => this.turned(link),
+        alive: () => this.sign(),
+      });
+      this.feed.start(this.last);
+    });
+  }
+
+  /** Lead no more. */
+  private end(): void {
+    this.feed?.close();
+    this.feed = null;
+    this.stepDown?.();
+  }
+
+  private goOut(): void {
+    this.isOut = true;
+    this.isLoaded = false;
+    this.last = null;
+    clearTimeout(this.doubt);
+    this.end();
+    this.hearing.link("signed-out");
+  }
+
+  private pass(event: MasEvent): void {
+    // What this tab had on its way when it took over is told by the stream, too.
+    if (this.known.has(event.id)) return;
+    this.channel.post({ say: "event", event, before: this.last });
+    this.take(event);
+  }
+
+  private connected(anew: boolean): void {
+    if (anew) this.channel.post({ say: "anew", last: this.feed?.place ?? null });
+    if (anew || !this.isLoaded) this.load();
+  }
+
+  private turned(link: Link): void {
+    if (link === "signed-out") {
+      this.signOut();
+      return;
+    }
+    this.link = link;
+    this.hearing.link(link);
+    this.here();
+  }
+
+  /** Something came: tell the others now and then, and where to go on from as soon as that is known. */
+  private sign(): void {
+    const begins = this.last === null;
+    this.last = this.feed?.place ?? this.last;
+    this.heardAt = Date.now();
+    if (begins || this.heardAt - this.signedAt > SIGN_EVERY) this.here();
+  }
+
+  private here(): void {
+    this.signedAt = Date.now();
+    this.channel.post({ say: "here", link: this.link, last: this.last });
+  }
+
+  private told(word: Word): void {
+    if (this.isClosed) return;
+    if (word.say === "out") {
+      if (!this.isOut) this.goOut();
+    } else if (word.say === "ask") {
+      if (this.feed) this.answer(this.feed);
+    } else if (!this.feed && (!this.isOut || word.say === "anew")) {
+      // Where all were signed out, a leader that begins has signed in. A leader hears of another when its lock is gone.
+      this.isOut = false;
+      this.wait(this.patient.silence);
+      this.queue();
+      this.follow(word);
+    }
+  }
+
+  private answer(feed: Feed): void {
+    const isSilent = this.link === "live" && Date.now() - this.heardAt > STALE;
+    if (this.link === "reconnecting" || isSilent) feed.retry();
+    this.here();
+  }
+
+  private follow(word: Exclude<Word, { say: "ask" | "out" }>): void {
+    const place = word.say === "event" ? word.before : word.last;
+    // A place that is news has events before it that were not told here.
+    if (word.say === "anew" || (this.last !== null && place !== this.last && !this.known.has(place ?? ""))) this.isLoaded = false;
+    if (word.say !== "event" && (!this.isLoaded || this.last === null)) this.last = word.last;
+    if (word.say === "here") this.link = word.link;
+    this.hearing.link(this.link);
+    // A leader that does not know its own place yet says so soon.
+    if (this.link === "live" && !this.isLoaded && (place !== null || word.say === "anew")) this.load();
+    if (word.say === "event") this.take(word.event);
+  }
+
+  private take(event: MasEvent): void {
+    if (this.known.has(event.id)) return;
+    this.last = event.id;
+    this.known.add(event.id);
+    if (this.known.size > MOST_KNOWN) this.known.delete(this.known.values().next().value ?? "");
+    this.hearing.event(event);
+  }
+
+  private load(): void {
+    this.isLoaded = true;
+    this.hearing.connected(true);
+  }
+
+  /** Take over if the leader says nothing for so long, and somebody looks here. */
+  private wait(time: number): void {
+    clearTimeout(this.doubt);
+    if (this.isClosed || this.isOut) return;
+    this.doubt = setTimeout(() => {
+      if (this.feed) return;
+      if (this.isSeen()) void this.hold(true);
+      else this.wait(this.patient.silence);
+    }, time);
+  }
+}
