@@ -1,4 +1,4 @@
-"""Manners: readable by everybody, quick, small."""
+"""Manners: readable by everybody, small."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ def test_everybody_can_use_it(room: Room, team: str, scheme: Any) -> None:
         room.picture(f"{scheme}-{'-'.join(place[2:] or place[:1]) or 'list'}")
 
 
-def test_the_first_look_is_quick_and_small(room: Room, team: str) -> None:
+def test_the_first_look_is_small(room: Room, team: str) -> None:
     room.go("sessions", team)
     room.page.reload()
     expect(room.page.locator(".tile .xterm-rows").first).to_contain_text(">")
-    paint = room.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     cold = sum(
         len(room.served.client("").get(path, headers={"Accept-Encoding": "gzip"}).read() and _raw(room, path))
         for path in room.page.evaluate(
@@ -60,7 +59,6 @@ def test_the_first_look_is_quick_and_small(room: Room, team: str) -> None:
             ".filter(path => path.startsWith('/assets/'))"
         )
     )
-    assert paint < 700
     assert 100_000 < cold < 250_000
 
 
