@@ -60,7 +60,10 @@ def problem(error: MasError, request_id: str = "") -> Response:
     """The refusal an error stands for."""
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "1"} if status == 429 else {}
-    return refusal(status, error.code, error.message, hint=error.hint, request_id=request_id, headers=headers)
+    errors = [{"where": f"body.{error.field}", "what": error.message}] if error.field else []
+    return refusal(
+        status, error.code, error.message, hint=error.hint, errors=errors, request_id=request_id, headers=headers
+    )
 
 
 def refusal(

@@ -38,6 +38,8 @@ class MasError(Exception):
     """Anything MAS refuses or fails to do, said for people."""
 
     code = "error"
+    field = ""
+    """The field of what was sent in that it is about, where it is about one."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, MasError
 from mas.model.ids import shown
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """Whatever is refused in here is about `field`, or about the part of it that the sentence begins with."""
+    try:
+        yield
+    except MasError as error:
+        begins = error.message.partition(" ")[0].rstrip(":")
+        error.field = begins if begins.startswith(f"{field}.") else field
+        raise
 
 
 def known(body: Any, what: str, fields: set[str]) -> Mapping[str, Any]:  # noqa: ANN401 - raw JSON

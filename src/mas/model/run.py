@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput
-from mas.model.fields import known, text
+from mas.model.fields import about, known, text
 from mas.model.ids import parse_name, shown
 from mas.model.isolation import (
     Policy,
@@ -95,11 +95,13 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
         raise BadInput(f"This run was written by another version of MAS (version {fields['version']})")
     name = text(fields, "name")
     team_name = text(fields, "team")
-    base = named(team_name) if team_name else DEFAULT_TEAM
+    with about("team"):
+        base = named(team_name) if team_name else DEFAULT_TEAM
     lazy = fields.get("lazyUnits", False)
     if not isinstance(lazy, bool):
         raise BadInput("lazyUnits must be true or false")
-    team = parse_team(_object(fields, "agents"), base)
+    with about("agents"):
+        team = parse_team(_object(fields, "agents"), base)
     if fields.get("routing") is not None:
         team = team._replace(routing=parse_routing(fields["routing"], team))
     restart, limit = parse_restart(fields)
@@ -107,15 +109,21 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
         restart=team.restart if restart is None else restart,
         restart_limit=team.restart_limit if limit is None else limit,
     )
+    with about("name"):
+        name = None if name is None else parse_name(name)
+    # Whatever agents it has, what the team asked for says of them still holds.
+    with about("isolation"):
+        isolation = parse_policy(fields.get("isolation")).under(base.isolation)
+    with about("limits"):
+        limits = parse_session_limits(fields.get("limits")).under(base.limits)
     return Run(
         team=team._replace(name=base.name) if team_name else team,
-        name=None if name is None else parse_name(name),
+        name=name,
         provider=text(fields, "provider"),
         env=parse_env(_object(fields, "env")),
         lazy_units=lazy,
-        # Whatever agents it has, what the team asked for says of them still holds.
-        isolation=parse_policy(fields.get("isolation")).under(base.isolation),
-        limits=parse_session_limits(fields.get("limits")).under(base.limits),
+        isolation=isolation,
+        limits=limits,
     )
 
 

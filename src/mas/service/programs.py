@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mas.model.errors import NotFound
+from mas.model.fields import about
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import Agent
@@ -21,7 +22,8 @@ def check_programs(world: World, run: Run) -> None:
     """`NoProgram` if what an agent is to run is not on this machine."""
     providers = world.providers()
     for agent in run.team.agents():
-        providers.program(agent)
+        with about("provider" if agent.provider == run.provider else f"agents.{agent.id}.provider"):
+            providers.program(agent)
 
 
 def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:

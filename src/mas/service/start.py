@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Thread
 
 from mas.model.errors import AlreadyThere, BadInput
+from mas.model.fields import about
 from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
 from mas.model.isolation import Isolation
 from mas.model.run import Run, run_body
@@ -60,7 +61,8 @@ def start(
     run = run.settled(world.settings.provider)
     check_programs(world, run)
     check_prompts(run)
-    isolation, to_know = choose_isolation(world, run)
+    with about("isolation"):
+        isolation, to_know = choose_isolation(world, run)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
         session_id = draw_id(world)
