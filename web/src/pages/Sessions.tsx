@@ -1,48 +1,54 @@
 // All sessions: live, searchable, many at a time.
 
-import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { memo, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
 import { Badge, Count, Empty, Loading, ProblemBox } from "../parts/basics.tsx";
-import type { AgentState, SessionInfo, SessionList, SessionStats, Status } from "../protocol/shapes.ts";
-import { useCell, useLoaded, useNow } from "../state/hooks.ts";
+import type { AgentState, SessionInfo, SessionList, SessionStats, Status, Team } from "../protocol/shapes.ts";
+import { useCell, useDraft, useLoaded, useNow } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref } from "../state/route.ts";
+import { teamOf } from "../state/teams.ts";
 import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
-import { ago, bytes, count } from "../state/words.ts";
+import { ago, bytes, count, titleOf } from "../state/words.ts";
 
 type Filter = "all" | Status;
+type Act = (verb: Verb, on: readonly SessionInfo[]) => Promise<void>;
+const NO_TEAMS: readonly Team[] = [];
 const FILTERS: readonly Filter[] = ["all", "active", "stopped", "error", "archived", "deleted"];
 const STATES: readonly AgentState[] = ["blocked", "error", "working", "starting", "idle", "unknown", "exited"];
 
 export function SessionsPage(): ReactNode {
   const { live, api } = useMas();
   const listed = useCell(live.sessions);
-  const [filter, setFilter] = useState<Filter>("all");
-  const [query, setQuery] = useState("");
+  const [kept, keepFilter] = useDraft("filter");
+  const filter = FILTERS.find((one) => one === kept) ?? "all";
+  const [query, setQuery] = useDraft("search");
   const away = filter === "archived" || filter === "deleted";
   const statuses = useMemo(() => listed.value?.map((session) => session.sessionId + session.status).join(), [listed.value]);
   // These leave the list: they are asked for, and again whenever one comes or goes.
   const gone = useLoaded(
-    async () => (away ? (await api.get<SessionList>("/sessions", { status: filter })).sessions : []),
+    async () => ({ filter, sessions: away ? (await api.get<SessionList>("/sessions", { status: filter })).sessions : [] }),
     [filter, statuses],
   );
-  const { value, problem } = away ? gone : listed;
+  const teams = useLoaded(async () => (await api.get<{ teams: Team[] }>("/teams")).teams, [api]).value ?? NO_TEAMS;
+  const value = away ? (gone.value?.filter === filter ? gone.value.sessions : null) : listed.value;
+  const problem = away ? gone.problem : listed.problem;
   const shown = useMemo(() => {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = (value ?? []).filter(
-      (session) => (filter === "all" || session.status === filter) && words.every((word) => textOf(session).includes(word)),
+      (session) => (filter === "all" || session.status === filter) && words.every((word) => textOf(session, teams).includes(word)),
     );
     return matching.sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
-  }, [value, filter, query]);
+  }, [value, filter, query, teams]);
   return (
     <>
       <div className="bar">
         <h1>Sessions</h1>
-        <input type="search" aria-label="Search sessions" placeholder="Name, id, agent, provider" value={query} onChange={(event) => setQuery(event.target.value)} />
+        <input type="search" aria-label="Search sessions" placeholder="Name, id, team, agent, provider" value={query} onChange={(event) => setQuery(event.target.value)} />
         <fieldset className="chips">
           <legend className="unseen">Which</legend>
           {FILTERS.map((one) => (
             <label key={one} className={one === filter ? "chip on" : "chip"}>
-              <input type="radio" name="filter" checked={one === filter} onChange={() => setFilter(one)} /> {one}
+              <input type="radio" name="filter" checked={one === filter} onChange={() => keepFilter(one)} /> {one}
             </label>
           ))}
         </fieldset>
@@ -50,7 +56,7 @@ export function SessionsPage(): ReactNode {
       {problem && <ProblemBox problem={problem} retry={() => (away ? gone.again() : live.refresh())} />}
       {!value && !problem && <Loading what="sessions" />}
       {value && shown.length === 0 && <Nothing filtered={filter !== "all" || query !== ""} />}
-      {shown.length > 0 && <Table sessions={shown} />}
+      {shown.length > 0 && <Table sessions={shown} teams={teams} />}
     </>
   );
 }
@@ -65,26 +71,31 @@ function Nothing({ filtered }: { filtered: boolean }): ReactNode {
   );
 }
 
-function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
+function Table({ sessions, teams }: { sessions: readonly SessionInfo[]; teams: readonly Team[] }): ReactNode {
   const mas = useMas();
   const stats = useCell(mas.live.stats);
   useEffect(() => mas.live.catchUp(), [mas]);
   const now = useNow();
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState<Verb | null>(null);
   const chosen = sessions.filter((session) => marked.has(session.sessionId));
-  const act = async (verb: Verb, on: readonly SessionInfo[]): Promise<void> => {
-    setBusy(true);
-    await perform(mas, verb, on);
-    setMarked(new Set());
-    setBusy(false);
-  };
-  const mark = (ids: readonly string[], on: boolean): void => {
-    const next = new Set(marked);
-    for (const id of ids) on ? next.add(id) : next.delete(id);
-    setMarked(next);
-  };
-  const tiers = sessions.some(tierOf);
+  const act = useCallback<Act>(
+    async (verb, on) => {
+      setBusy(verb);
+      await perform(mas, verb, on);
+      setMarked(new Set());
+      setBusy(null);
+    },
+    [mas],
+  );
+  const mark = useCallback((ids: readonly string[], on: boolean): void => {
+    setMarked((was) => {
+      const next = new Set(was);
+      for (const id of ids) on ? next.add(id) : next.delete(id);
+      return next;
+    });
+  }, []);
+  const tiers = sessions.some((session) => session.tier);
   return (
     <>
       {chosen.length > 0 && <Bulk chosen={chosen} busy={busy} act={act} />}
@@ -101,6 +112,7 @@ function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
             </th>
             <th scope="col">Session</th>
             <th scope="col">Status</th>
+            <th scope="col">Team</th>
             <th scope="col">Agents</th>
             {tiers && <th scope="col">Isolation</th>}
             <th scope="col" className="number">Disk</th>
@@ -110,46 +122,69 @@ function Table({ sessions }: { sessions: readonly SessionInfo[] }): ReactNode {
           </tr>
         </thead>
         <tbody>
-          {sessions.map((session) => {
-            const numbers = stats.get(session.sessionId);
-            const title = session.name ?? session.tmuxSession;
-            return (
-              <tr key={session.sessionId} className={marked.has(session.sessionId) ? "marked" : undefined}>
-                <td>
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${title}`}
-                    checked={marked.has(session.sessionId)}
-                    onChange={(event) => mark([session.sessionId], event.target.checked)}
-                  />
-                </td>
-                <th scope="row">
-                  {isGone(session) ? title : <a href={sessionHref(session.sessionId)}>{title}</a>}
-                  <div className="quiet">{[session.tmuxSession, providersOf(session)].filter(Boolean).join(" · ")}</div>
-                </th>
-                <td><Badge state={session.status} /></td>
-                <td><Agents session={session} stats={numbers} /></td>
-                {tiers && <td>{tierOf(session)}</td>}
-                <td className="number" data-label="disk">{numbers ? bytes(numbers.disk) : ""}</td>
-                <td className="number" data-label="active" title={session.lastActivity}>{ago(session.lastActivity, now)}</td>
-                <td className="number" data-label="age" title={session.createdAt}>{ago(session.createdAt, now)}</td>
-                <td className="actions">
-                  {verbsFor(session.status).map((verb) => (
-                    <button key={verb} type="button" disabled={busy} aria-label={`${VERBS[verb].label} ${title}`} onClick={() => void act(verb, [session])}>
-                      {VERBS[verb].label}
-                    </button>
-                  ))}
-                </td>
-              </tr>
-            );
-          })}
+          {sessions.map((session) => (
+            <Row
+              key={session.sessionId}
+              session={session}
+              team={teamOf(session, teams)}
+              stats={stats.get(session.sessionId)}
+              marked={marked.has(session.sessionId)}
+              busy={busy !== null}
+              tiers={tiers}
+              now={now}
+              mark={mark}
+              act={act}
+            />
+          ))}
         </tbody>
       </table>
     </>
   );
 }
 
-function Bulk({ chosen, busy, act }: { chosen: readonly SessionInfo[]; busy: boolean; act: (verb: Verb, on: readonly SessionInfo[]) => Promise<void> }): ReactNode {
+interface RowProps {
+  session: SessionInfo;
+  team: string;
+  stats: SessionStats | undefined;
+  marked: boolean;
+  busy: boolean;
+  tiers: boolean;
+  now: number;
+  mark: (ids: readonly string[], on: boolean) => void;
+  act: Act;
+}
+
+/** Drawn anew only if it changed: there may be hundreds, and an event concerns one. */
+const Row = memo(function Row({ session, team, stats, marked, busy, tiers, now, mark, act }: RowProps): ReactNode {
+  const title = titleOf(session);
+  return (
+    <tr className={marked ? "marked" : undefined}>
+      <td>
+        <input type="checkbox" aria-label={`Select ${title}`} checked={marked} onChange={(event) => mark([session.sessionId], event.target.checked)} />
+      </td>
+      <th scope="row">
+        {isGone(session) ? title : <a href={sessionHref(session.sessionId)}>{title}</a>}
+        <div className="quiet">{[session.tmuxSession, providersOf(session)].filter(Boolean).join(" · ")}</div>
+      </th>
+      <td><Badge state={session.status} /></td>
+      <td className="team-name">{team}</td>
+      <td><Agents session={session} stats={stats} /></td>
+      {tiers && <td className="tier" data-label="isolation">{session.tier}</td>}
+      <td className="number" data-label="disk">{stats ? bytes(stats.disk) : ""}</td>
+      <td className="number" data-label="active" title={session.lastActivity}>{ago(session.lastActivity, now)}</td>
+      <td className="number" data-label="age" title={session.createdAt}>{ago(session.createdAt, now)}</td>
+      <td className="actions">
+        {verbsFor(session.status).map((verb) => (
+          <button key={verb} type="button" disabled={busy} aria-label={`${VERBS[verb].label} ${title}`} onClick={() => void act(verb, [session])}>
+            {VERBS[verb].label}
+          </button>
+        ))}
+      </td>
+    </tr>
+  );
+});
+
+function Bulk({ chosen, busy, act }: { chosen: readonly SessionInfo[]; busy: Verb | null; act: Act }): ReactNode {
   const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => chosen.some((session) => VERBS[verb].from.includes(session.status)));
   return (
     <div className="bulk" role="group" aria-label="With the selected">
@@ -157,8 +192,8 @@ function Bulk({ chosen, busy, act }: { chosen: readonly SessionInfo[]; busy: boo
       {verbs.map((verb) => {
         const on = chosen.filter((session) => VERBS[verb].from.includes(session.status));
         return (
-          <button key={verb} type="button" disabled={busy} onClick={() => void act(verb, on)}>
-            {VERBS[verb].label} {on.length}
+          <button key={verb} type="button" disabled={busy !== null} onClick={() => void act(verb, on)}>
+            {VERBS[verb].label} {on.length}{busy === verb && "…"}
           </button>
         );
       })}
@@ -183,15 +218,11 @@ function isGone(session: SessionInfo): boolean {
   return session.status === "archived" || session.status === "deleted";
 }
 
-function tierOf(session: SessionInfo): string {
-  return session.tier ?? "";
-}
-
 function providersOf(session: SessionInfo): string {
   return [...new Set(session.agents.map((agent) => agent.provider))].join(", ");
 }
 
-function textOf(session: SessionInfo): string {
+function textOf(session: SessionInfo, teams: readonly Team[]): string {
   const agents = session.agents.map((agent) => `${agent.role} ${agent.provider}`).join(" ");
-  return `${session.name ?? ""} ${session.sessionId} ${session.tmuxSession} ${session.status} ${agents}`.toLowerCase();
+  return `${session.name ?? ""} ${session.sessionId} ${session.tmuxSession} ${session.status} ${teamOf(session, teams)} ${agents}`.toLowerCase();
 }

@@ -10,7 +10,10 @@ export interface Notice {
   undo?: () => void;
 }
 
-const STAY = 12_000;
+const STAY = 8000;
+// Whoever wants to go back has to notice first that it was not meant.
+const STAY_UNDO = 30_000;
+const MOST = 4;
 
 export class Notices {
   readonly all = new Cell<readonly Notice[]>([]);
@@ -22,7 +25,12 @@ export class Notices {
 
   fail(what: string, error: unknown): void {
     const problem = told(error);
-    this.add({ id: this.next++, text: `${what}: ${problem.message}${problem.hint ? ` (${problem.hint})` : ""}`, bad: true });
+    this.warn(`${what}: ${problem.message}${problem.hint ? ` (${problem.hint})` : ""}`);
+  }
+
+  /** What went wrong stays until it was read. */
+  warn(text: string): void {
+    this.add({ id: this.next++, text, bad: true });
   }
 
   /** What comes next makes earlier ways back lead astray. */
@@ -35,7 +43,7 @@ export class Notices {
   }
 
   private add(notice: Notice): void {
-    this.all.change((known) => [...known.slice(-3), notice]);
-    setTimeout(() => this.remove(notice.id), STAY);
+    this.all.change((known) => [...known.slice(1 - MOST), notice]);
+    if (!notice.bad) setTimeout(() => this.remove(notice.id), notice.undo ? STAY_UNDO : STAY);
   }
 }

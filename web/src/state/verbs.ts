@@ -1,11 +1,11 @@
-// What can be done with sessions, and how each is undone.
+// What can be done with sessions, with many at a time, and how each is undone.
 
-import { path } from "../protocol/api.ts";
+import { path, told } from "../protocol/api.ts";
 import type { SessionInfo, Status } from "../protocol/shapes.ts";
 import type { Mas } from "./mas.ts";
-import { count } from "./words.ts";
+import { count, titleOf } from "./words.ts";
 
-export type Verb = "stop" | "restore" | "archive" | "delete" | "unarchive" | "undelete";
+export type Verb = "stop" | "restore" | "clone" | "archive" | "delete" | "unarchive" | "undelete";
 
 interface Doing {
   label: string;
@@ -17,50 +17,70 @@ interface Doing {
 export const VERBS: Record<Verb, Doing> = {
   stop: { label: "Stop", done: "Stopped", from: ["active"], back: "restore" },
   restore: { label: "Restore", done: "Restored", from: ["stopped"], back: null },
+  clone: { label: "Clone", done: "Cloned", from: ["active", "stopped"], back: "delete" },
   archive: { label: "Archive", done: "Archived", from: ["stopped"], back: "unarchive" },
   delete: { label: "Delete", done: "Deleted", from: ["active", "stopped", "error"], back: "undelete" },
   unarchive: { label: "Unarchive", done: "Brought back", from: ["archived"], back: null },
   undelete: { label: "Undelete", done: "Brought back", from: ["deleted"], back: null },
 };
+const AT_ONCE = 4;
+const LONGEST_NAME = 64;
 
 export function verbsFor(status: Status): Verb[] {
   return (Object.keys(VERBS) as Verb[]).filter((verb) => VERBS[verb].from.includes(status));
 }
 
-interface Answer {
-  warnings?: string[];
-}
+/** What it needs of the page's state. */
+export type Able = Pick<Mas, "api" | "notices"> & { live: Pick<Mas["live"], "fetchSessions"> };
+type Session = Pick<SessionInfo, "sessionId" | "tmuxSession" | "name" | "status">;
+type Answer = Session & { warnings?: string[] };
 
-/** Do it with each of them; say what was done, and offer the way back. */
-export async function perform(mas: Mas, verb: Verb, sessions: readonly SessionInfo[]): Promise<void> {
+/** Do it with each of them; say what was done, offer the way back, and name those with which it failed. */
+export async function perform(mas: Able, verb: Verb, sessions: readonly Session[]): Promise<void> {
   const doing = VERBS[verb];
-  const done: SessionInfo[] = [];
+  const done: [Session, Answer][] = [];
+  const failed: string[] = [];
   mas.notices.dropUndo();
-  for (const session of sessions) {
+  await each(sessions, async (session) => {
     try {
-      const where = path`/sessions/${session.sessionId}`;
-      const call = verb === "delete" ? mas.api.delete<Answer>(where) : mas.api.post<Answer>(`${where}/${verb}`);
-      for (const warning of (await call).warnings ?? []) mas.notices.say(warning);
-      done.push(session);
+      const answer = await call(mas, verb, session);
+      for (const warning of answer.warnings ?? []) mas.notices.say(warning);
+      done.push([session, answer]);
     } catch (error) {
-      mas.notices.fail(`${doing.label} ${session.name ?? session.tmuxSession}`, error);
+      failed.push(`${titleOf(session)}: ${told(error).message}`);
     }
-  }
+  });
   await mas.live.fetchSessions();
-  if (done.length === 0) return;
+  if (failed.length > 0) mas.notices.warn(`Not ${doing.done.toLowerCase()}:\n${failed.join("\n")}`);
   const [only] = done;
-  const what = done.length === 1 && only ? (only.name ?? only.tmuxSession) : count(done.length, "session");
-  // A session that ran is to run again; deleting stopped it.
-  const back = (): void => void undo(mas, verb, done);
-  mas.notices.say(`${doing.done} ${what}`, doing.back ? back : undefined);
+  if (!only) return;
+  const what = done.length === 1 ? titleOf(only[0]) : count(done.length, "session");
+  // A clone is undone by what was made, everything else by what it was done with.
+  const back = done.map(([session, answer]) => (verb === "clone" ? answer : session));
+  mas.notices.say(`${doing.done} ${what}`, doing.back ? () => void undo(mas, verb, back) : undefined);
 }
 
-async function undo(mas: Mas, verb: Verb, sessions: readonly SessionInfo[]): Promise<void> {
+async function undo(mas: Able, verb: Verb, sessions: readonly Session[]): Promise<void> {
   const { back } = VERBS[verb];
   if (!back) return;
   await perform(mas, back, sessions);
-  if (verb === "delete") {
-    const ran = sessions.filter((session) => session.status === "active");
-    if (ran.length > 0) await perform(mas, "restore", ran);
-  }
+  // A session that ran is to run again; deleting stopped it.
+  const ran = verb === "delete" ? sessions.filter((session) => session.status === "active") : [];
+  if (ran.length > 0) await perform(mas, "restore", ran);
+}
+
+function call({ api }: Able, verb: Verb, session: Session): Promise<Answer> {
+  const where = path`/sessions/${session.sessionId}`;
+  if (verb === "delete") return api.delete<Answer>(where);
+  if (verb === "clone") return api.post<Answer>(`${where}/clone`, { name: [...`Copy of ${titleOf(session)}`].slice(0, LONGEST_NAME).join("").trim() });
+  return api.post<Answer>(`${where}/${verb}`);
+}
+
+/** A few at a time: the server has others to answer, too. */
+async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items];
+  const one = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
 }

@@ -27,6 +27,11 @@ export function ago(moment: string, now: number): string {
   return Number.isNaN(seconds) ? "" : seconds < 10 ? "now" : `${Math.floor(seconds / 10) * 10} s`;
 }
 
+/** A number with no more digits than say something. */
+export function plain(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}
+
 export function count(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
@@ -34,4 +39,9 @@ export function count(number: number, word: string): string {
 export function clock(moment: string): string {
   const at = new Date(moment);
   return Number.isNaN(at.getTime()) ? "" : at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+}
+
+/** What people call a session. */
+export function titleOf(session: { name: string | null; tmuxSession: string }): string {
+  return session.name ?? session.tmuxSession;
 }
