@@ -1,46 +1,53 @@
-// What a session takes of the machine, over the time one looks.
+// What a session takes of the machine, and its messages, over time.
 
-import { useState, type ReactNode } from "react";
-import { Loading, ProblemBox } from "../parts/basics.tsx";
+import { useMemo, type ReactNode } from "react";
+import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";
 import { Plot } from "../parts/Plot.tsx";
-import { path } from "../protocol/api.ts";
-import type { AgentStats, SessionStats } from "../protocol/shapes.ts";
-import { useMas } from "../state/mas.ts";
-import { linesOf, numbersIn } from "../state/samples.ts";
-import { useSamples } from "../state/useSamples.ts";
-import { bytes } from "../state/words.ts";
+import type { AgentStats } from "../protocol/shapes.ts";
+import { useCell, useNow, useNumbers } from "../state/hooks.ts";
+import type { Watched } from "../state/live.ts";
+import { linesOf, type Sample } from "../state/samples.ts";
+import { trafficOf } from "../state/traffic.ts";
+import { bytes, plain } from "../state/words.ts";
 
-const EVERY = 3000;
-
-export default function NumbersView({ sessionId }: { sessionId: string }): ReactNode {
-  const { api } = useMas();
-  const [each, setEach] = useState<AgentStats[]>([]);
-  const take = async (): Promise<Record<string, number>> => {
-    const stats = await api.get<SessionStats>(path`/sessions/${sessionId}/stats`);
-    setEach(stats.each ?? []);
-    return numbersIn(stats);
-  };
-  const { samples, problem } = useSamples(take, sessionId, EVERY);
-  if (problem && samples.length === 0) return <ProblemBox problem={problem} />;
-  const last = samples.at(-1)?.values;
-  if (!last) return <Loading what="numbers" />;
-  const times = samples.map((sample) => sample.at);
-  const states = Object.keys(last).filter((name) => name.startsWith("states."));
-  const plain = (value: number): string => String(Math.round(value * 100) / 100);
-  // Servers tell what they can measure.
-  const has = (name: string): boolean => name in last;
+export default function NumbersView({ session }: { session: Watched }): ReactNode {
+  const { sessions, last, problem } = useNumbers();
+  const samples = sessions.get(session.id) ?? [];
+  const now = last?.sessions.find((one) => one.sessionId === session.id);
   return (
     <>
+      {problem && <ProblemBox problem={problem} />}
+      {!now && !problem && <Loading what="numbers" />}
+      {now && samples.length === 0 && <Empty>The session does not run: it takes {bytes(now.disk)} of disk and nothing else.</Empty>}
       <div className="plots">
-        {has("cpu") && <Plot title="CPU (cores)" times={times} lines={linesOf(samples, ["cpu"])} format={plain} />}
-        {has("memory") && <Plot title="Memory" times={times} lines={linesOf(samples, ["memory"])} format={bytes} />}
-        <Plot title="Disk" times={times} lines={linesOf(samples, has("diskLimit") ? ["disk", "diskLimit"] : ["disk"])} format={bytes} />
-        <Plot title="Processes" times={times} lines={linesOf(samples, ["processes", "liveAgents"])} format={plain} />
-        <Plot title="Agents by state" times={times} lines={linesOf(samples, states).map((line) => ({ ...line, label: line.label.slice(7) }))} format={plain} />
+        {samples.length > 0 && <Machine samples={samples} />}
+        <Messages session={session} />
       </div>
-      {each.length > 0 && <Each agents={each} />}
+      {now?.each && now.each.length > 0 && <Each agents={now.each} />}
     </>
   );
+}
+
+function Machine({ samples }: { samples: readonly Sample[] }): ReactNode {
+  const times = samples.map((sample) => sample.at);
+  const states = [...new Set(samples.flatMap((sample) => Object.keys(sample.values)))].filter((name) => name.startsWith("states."));
+  const limit = samples.at(-1)?.values.diskLimit !== undefined;
+  return (
+    <>
+      <Plot title="CPU (cores)" times={times} lines={linesOf(samples, { cpu: "in use" })} format={plain} />
+      <Plot title="Memory" times={times} lines={linesOf(samples, { memory: "in use" })} format={bytes} />
+      <Plot title="Disk" times={times} lines={linesOf(samples, { disk: "in use", ...(limit ? { diskLimit: "at most" } : {}) })} format={bytes} />
+      <Plot title="Processes" times={times} lines={linesOf(samples, { processes: "processes", liveAgents: "agents" })} format={plain} />
+      <Plot title="Agents by state" times={times} lines={linesOf(samples, Object.fromEntries(states.map((name) => [name, name.slice(7)])))} format={plain} />
+    </>
+  );
+}
+
+function Messages({ session }: { session: Watched }): ReactNode {
+  const { value } = useCell(session.messages);
+  const now = useNow();
+  const { times, lines } = useMemo(() => trafficOf(value ?? []).lines(now), [value, now]);
+  return <Plot title="Messages per minute" times={times} lines={lines} format={plain} />;
 }
 
 function Each({ agents }: { agents: readonly AgentStats[] }): ReactNode {

@@ -3,14 +3,11 @@
 import type { ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
 import { Plot } from "../parts/Plot.tsx";
-import type { Check, Stats } from "../protocol/shapes.ts";
-import { useCell, useLoaded } from "../state/hooks.ts";
+import type { Check } from "../protocol/shapes.ts";
+import { useCell, useLoaded, useNumbers } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
-import { linesOf, numbersIn, parseMetrics } from "../state/samples.ts";
-import { bytes, clock } from "../state/words.ts";
-import { useSamples } from "../state/useSamples.ts";
-
-const EVERY = 5000;
+import { linesOf, type Line } from "../state/samples.ts";
+import { bytes, clock, plain } from "../state/words.ts";
 
 interface Health {
   status: string;
@@ -24,19 +21,21 @@ function said({ status, version, isolation }: Health): string {
 
 export default function ServerPage(): ReactNode {
   const mas = useMas();
-  const health = useLoaded(() => mas.api.get<Health>("/health"), []);
+  const link = useCell(mas.live.connection);
+  // After a break it may be another server.
+  const health = useLoaded(() => mas.api.get<Health>("/health"), [link]);
   const doctor = useLoaded(() => mas.api.get<{ checks: Check[]; ok: boolean }>("/doctor"), []);
   const warnings = useCell(mas.live.warnings);
   return (
     <>
       <div className="bar">
         <h1>Server</h1>
-        <span className="quiet">{health.value && said(health.value)}</span>
+        <span className="quiet" role="status">{health.value ? said(health.value) : health.problem ? health.problem.message : "…"}</span>
         <span className="grow" />
         <a className="button" href="/docs">API</a>
         <button type="button" onClick={() => void mas.api.post("/logout").finally(() => location.reload())}>Sign out</button>
       </div>
-      <Numbers />
+      <Plots />
       <h2>Checks</h2>
       {doctor.problem && <ProblemBox problem={doctor.problem} retry={doctor.again} />}
       {!doctor.value && !doctor.problem && <Loading what="checks" />}
@@ -57,34 +56,29 @@ export default function ServerPage(): ReactNode {
   );
 }
 
-function Numbers(): ReactNode {
-  const { api } = useMas();
-  const take = async (): Promise<Record<string, number>> => {
-    const [metrics, stats] = await Promise.all([api.text("/metrics"), api.get<Stats>("/stats")]);
-    return { ...parseMetrics(metrics), ...numbersIn({ host: stats.host ?? {} }) };
-  };
-  const { samples, problem } = useSamples(take, "metrics", EVERY);
+function Plots(): ReactNode {
+  const { live } = useMas();
+  const { host: samples, problem } = useNumbers();
   if (problem && samples.length === 0) return <ProblemBox problem={problem} />;
   if (samples.length === 0) return <Loading what="numbers" />;
   const times = samples.map((sample) => sample.at);
-  const named = (prefix: string): { label: string; values: (number | null)[] }[] => {
-    const names = Object.keys(samples.at(-1)?.values ?? {}).filter((name) => name.startsWith(prefix));
-    return linesOf(samples, names).map((line) => ({ ...line, label: line.label.slice(prefix.length) }));
-  };
-  const one = (name: string, label: string): { label: string; values: (number | null)[] }[] => linesOf(samples, [name]).map((line) => ({ ...line, label }));
-  const has = (name: string): boolean => name in (samples.at(-1)?.values ?? {});
-  const whole = (value: number): string => String(Math.round(value * 10) / 10);
+  const traffic = live.traffic.lines(Date.now());
+  const all = Object.keys(samples.at(-1)?.values ?? {});
+  const has = (name: string): boolean => all.includes(name);
+  const one = (labels: Record<string, string>): Line[] => linesOf(samples, labels);
+  const by = (prefix: string): Line[] => one(Object.fromEntries(all.filter((name) => name.startsWith(prefix)).map((name) => [name, name.slice(prefix.length)])));
+  const inMs = (line: Line): Line => ({ ...line, values: line.values.map((value) => value && value * 1000) });
   return (
     <div className="plots">
-      {has("host.cpu") && <Plot title="CPU of the machine (cores)" times={times} lines={one("host.cpu", "used")} format={whole} />}
-      {has("host.memoryFree") && <Plot title="Memory of the machine" times={times} lines={[...one("host.memoryFree", "free"), ...one("host.memory", "all")]} format={bytes} />}
-      {has("host.diskFree") && <Plot title="Disk of the machine" times={times} lines={[...one("host.diskFree", "free"), ...one("host.disk", "all")]} format={bytes} />}
-      <Plot title="Sessions by status" times={times} lines={named("mas_sessions.")} format={whole} />
-      <Plot title="Agents by state" times={times} lines={named("mas_agents.")} format={whole} />
-      <Plot title="Messages by state" times={times} lines={named("mas_messages.")} format={whole} />
-      <Plot title="Disk of all sessions" times={times} lines={one("mas_disk_bytes", "disk")} format={bytes} />
-      <Plot title="Processes of all sessions" times={times} lines={one("mas_processes", "processes")} format={whole} />
-      <Plot title="How late the server is (ms)" times={times} lines={one("mas_event_loop_lag_seconds", "lag").map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value * 1000)) }))} format={whole} />
+      {has("host.cpu") && <Plot title="CPU of the machine (cores)" times={times} lines={one({ "host.cpu": "in use", mas_cpu_cores: "by sessions" })} format={plain} />}
+      {has("host.memory") && <Plot title="Memory of the machine" times={times} lines={one({ "host.memory": "all", "host.memoryFree": "free", mas_memory_bytes: "taken by sessions" })} format={bytes} />}
+      {has("host.disk") && <Plot title="Disk of the machine" times={times} lines={one({ "host.disk": "all", "host.diskFree": "free", mas_disk_bytes: "taken by sessions" })} format={bytes} />}
+      <Plot title="Messages per minute" times={traffic.times} lines={traffic.lines} format={plain} />
+      <Plot title="Deliveries by state" times={times} lines={by("mas_messages.")} format={plain} />
+      <Plot title="Agents by state" times={times} lines={by("mas_agents.")} format={plain} />
+      <Plot title="Sessions by status" times={times} lines={by("mas_sessions.")} format={plain} />
+      <Plot title="Processes of all sessions" times={times} lines={one({ mas_processes: "processes" })} format={plain} />
+      <Plot title="How late the server is (ms)" times={times} lines={one({ mas_event_loop_lag_seconds: "now", mas_event_loop_lag_max_seconds: "at worst" }).map(inMs)} format={plain} />
     </div>
   );
 }

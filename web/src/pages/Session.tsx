@@ -71,7 +71,7 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
       {screens && route.tab === "team" && agent && <AgentView key={agent.id} agent={agent} detail={detail} session={session} screens={screens} />}
       {route.tab === "messages" && <MessagesView session={session} detail={detail} />}
       {route.tab === "files" && <FilesView detail={detail} file={route.file} />}
-      {route.tab === "numbers" && <NumbersView sessionId={route.id} />}
+      {route.tab === "numbers" && <NumbersView session={session} />}
       {composing && <ComposerDialog session={session} detail={detail} target={agent?.id ?? "all"} close={() => setComposing(false)} />}
     </div>
   );

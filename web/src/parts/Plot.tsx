@@ -2,11 +2,7 @@
 
 import { useEffect, useRef, type ReactNode } from "react";
 import uPlot from "uplot";
-
-export interface Line {
-  label: string;
-  values: (number | null)[];
-}
+import type { Line } from "../state/samples.ts";
 
 // Told apart by lightness as well as by colour.
 const STROKES = ["#0d8a8a", "#d0651f", "#7d63c9", "#b8860b", "#7c8a96", "#c2418d", "#4b8b2f"];
@@ -22,7 +18,8 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
   useEffect(() => {
     const here = place.current;
     if (!here) return;
-    const ink = getComputedStyle(here).color;
+    // Asked for at each drawing: light may have become dark.
+    const ink = (): string => getComputedStyle(here).color;
     const grid = { stroke: "rgba(128,128,128,.2)", width: 1 };
     const axis = { stroke: ink, grid, ticks: grid };
     const made = new uPlot(
@@ -30,8 +27,8 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
         width: here.clientWidth || 300,
         height: HEIGHT,
         series: [{}, ...lines.map((line, number) => ({ label: line.label, stroke: STROKES[number % STROKES.length] as string, width: 2, spanGaps: false }))],
-        axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
-        scales: { x: { range: (_, least, most) => [Math.min(least, most - SHORTEST), most] }, y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
+        axes: [{ ...axis, values: (_, ticks) => ticks.map(clockOf) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
+        scales: { x: { range: shown }, y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
         legend: { show: false },
         cursor: { drag: { x: false, y: false } },
       },
@@ -51,7 +48,7 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
   useEffect(() => plot.current?.setData(data), [times]);
   return (
     <figure className="plot">
-      <figcaption>{title}</figcaption>
+      <figcaption>{title} <span className="quiet">since {clockOf(times[0] ?? 0)}</span></figcaption>
       <div ref={place} aria-hidden="true" />
       <ul className="legend" aria-label={`${title}, now`}>
         {lines.map((line, number) => (
@@ -63,4 +60,22 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
       </ul>
     </figure>
   );
+}
+
+/** A moment on the axis; seconds only where the ticks are nearer than a minute. */
+function clockOf(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  const minute = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  return at.getSeconds() === 0 ? minute : `${minute}:${two(at.getSeconds())}`;
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, "0");
+}
+
+/** From the first time to the last; uPlot itself would show years around a single one. */
+function shown(plot: uPlot): [number, number] {
+  const times = plot.data[0];
+  const most = times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? most, most - SHORTEST), most];
 }

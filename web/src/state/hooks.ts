@@ -7,6 +7,7 @@ import { keepDraft, readDraft } from "./drafts.ts";
 import type { Watched } from "./live.ts";
 import { useMas } from "./mas.ts";
 import { parseRoute, type Route } from "./route.ts";
+import type { Numbers } from "./sampler.ts";
 
 export function useCell<T>(cell: Cell<T>): T {
   return useSyncExternalStore(cell.subscribe, cell.get);
@@ -57,10 +58,23 @@ export function useWatched(id: string): Watched | null {
   return session?.id === id ? session : null;
 }
 
+/** The numbers of everything, taken while somebody looks. */
+export function useNumbers(): Numbers {
+  const { sampler } = useMas();
+  useEffect(() => sampler.watch(), [sampler]);
+  return useCell(sampler.numbers);
+}
+
 /** Something loaded once, and again when asked. */
 export function useLoaded<T>(load: () => Promise<T>, on: readonly unknown[]): { value: T | null; problem: Problem | null; again: () => void } {
   const [state, setState] = useState<{ value: T | null; problem: Problem | null }>({ value: null, problem: null });
   const [turn, setTurn] = useState(0);
+  const link = useCell(useMas().live.connection);
+  // What failed while the server was away is loaded when it is back.
+  const missed = state.problem?.mayPass ?? false;
+  useEffect(() => {
+    if (link === "live" && missed) setTurn((last) => last + 1);
+  }, [link]);
   useEffect(() => {
     let wanted = true;
     load().then(

@@ -6,6 +6,7 @@ import { Mux, type Wire } from "../protocol/mux.ts";
 import { SharedFeed } from "../protocol/shared.ts";
 import { Live } from "./live.ts";
 import { Notices } from "./notices.ts";
+import { Sampler } from "./sampler.ts";
 import { channelOfTabs, lockOfTabs } from "./tabs.ts";
 
 // A clock that jumps this far between two ticks means that the machine slept.
@@ -17,6 +18,7 @@ export class Mas {
   readonly live: Live;
   readonly feed: SharedFeed;
   readonly mux: Mux;
+  readonly sampler: Sampler;
   readonly notices = new Notices();
 
   constructor() {
@@ -25,6 +27,7 @@ export class Mas {
       () => this.feed.signOut(),
     );
     this.live = new Live(this.api);
+    this.sampler = new Sampler(this.api, () => !document.hidden);
     this.feed = new SharedFeed(this.api, this.live, lockOfTabs(), channelOfTabs(), () => !document.hidden);
     this.mux = new Mux(() => new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/terminals`) as Wire);
   }

@@ -5,15 +5,30 @@ export interface Sample {
   values: Record<string, number>;
 }
 
-const MOST = 720;
-
-export function added(samples: readonly Sample[], values: Record<string, number>, now: number): Sample[] {
-  return [...samples.slice(-MOST + 1), { at: Math.round(now / 1000), values }];
+export interface Line {
+  label: string;
+  values: (number | null)[];
 }
 
-/** The values of some names as lines; a name that was not told at a time leaves a gap. */
-export function linesOf(samples: readonly Sample[], names: readonly string[]): { label: string; values: (number | null)[] }[] {
-  return names.map((name) => ({ label: name, values: samples.map((sample) => sample.values[name] ?? null) }));
+export interface Lines {
+  times: number[];
+  lines: Line[];
+}
+
+const MOST = 720;
+// Seconds without a sample after which a line is not drawn through.
+const BREAK = 45;
+
+export function added(samples: readonly Sample[], values: Record<string, number>, now: number): Sample[] {
+  const at = Math.round(now / 1000);
+  const last = samples.at(-1)?.at;
+  const gap = last !== undefined && at - last > BREAK ? [{ at: last + 1, values: {} }] : [];
+  return [...samples, ...gap, { at, values }].slice(-MOST);
+}
+
+/** The values of some names as lines with labels; a name that was not told at a time leaves a gap. */
+export function linesOf(samples: readonly Sample[], labels: Record<string, string>): Line[] {
+  return Object.entries(labels).map(([name, label]) => ({ label, values: samples.map((sample) => sample.values[name] ?? null) }));
 }
 
 /** Every number in an answer, by name: `cpu`, `states.idle`. Servers may tell more than this page knows of. */
