@@ -66,7 +66,7 @@ test("numbers are found whatever the server calls them", () => {
   assert.deepEqual(numbersIn({ disk: 5, name: "x", states: { idle: 2 }, sessions: [{ disk: 1 }] }), { disk: 5, "states.idle": 2 });
   const metrics = parseMetrics('# HELP x\nmas_agents{state="idle"} 3\nmas_agents{state="working"} 1\nmas_disk_bytes 5e3\nbad\n');
   assert.deepEqual(metrics, { mas_agents: 4, "mas_agents.idle": 3, "mas_agents.working": 1, mas_disk_bytes: 5000 });
-  assert.deepEqual(linesOf([{ at: 1, values: { a: 1 } }, { at: 2, values: {} }], ["a"]), [{ label: "a", values: [1, null] }]);
+  assert.deepEqual(linesOf([{ at: 1, values: { a: 1 } }, { at: 2, values: {} }], { a: "b" }), [{ label: "b", values: [1, null] }]);
 });
 
 const team = {
@@ -86,4 +86,6 @@ test("a run names agents only where one differs from the team", () => {
   });
   assert.equal(errorFor([{ where: "body.name", what: "too long" }], "name"), "too long");
   assert.equal(errorFor([{ where: "body.name", what: "too long" }], "team"), "");
+  const limits = [{ where: "body.limits.memory.int", what: "no number" }];
+  assert.deepEqual(["limits", "limits.memory", "limits.mem"].map((field) => errorFor(limits, field)), ["no number", "no number", ""]);
 });

@@ -2,11 +2,12 @@
 
 import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
-import { told, type Problem } from "../protocol/api.ts";
+import { told, type FieldError, type Problem } from "../protocol/api.ts";
 import type { Provider, SessionDetail, Team } from "../protocol/shapes.ts";
 import { keepDraft, readDraft } from "../state/drafts.ts";
 import { useLoaded } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
+import { randomHex } from "../state/random.ts";
 import { sessionHref } from "../state/route.ts";
 import { errorFor, runBody, type RunForm, type Wanted } from "../state/run.ts";
 import { count } from "../state/words.ts";
@@ -24,7 +25,7 @@ interface Choices {
 interface FieldSchema {
   enum?: string[];
   anyOf?: FieldSchema[];
-  properties?: Record<string, FieldSchema & { description?: string }>;
+  properties?: Record<string, FieldSchema>;
   $ref?: string;
 }
 
@@ -53,9 +54,11 @@ function Form({ choices }: { choices: Choices }): ReactNode {
   const [form, setForm] = useState<RunForm>(readForm);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
+  const place = useRef<HTMLFormElement>(null);
   // Asked again after no answer came, the server starts nothing twice.
   const key = useRef<string | null>(null);
   useEffect(() => keepDraft(DRAFT, form === EMPTY ? "" : JSON.stringify(form)), [form]);
+  useEffect(() => place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [problem]);
   const usual = choices.teams.find((team) => team.name === "default") ?? choices.teams[0];
   const team = choices.teams.find((one) => one.name === form.team) ?? usual;
   const change = (fields: Partial<RunForm>): void => {
@@ -66,7 +69,7 @@ function Form({ choices }: { choices: Choices }): ReactNode {
     event.preventDefault();
     setBusy(true);
     setProblem(null);
-    key.current ??= crypto.randomUUID();
+    key.current ??= randomHex(16);
     try {
       const made = await mas.api.post<SessionDetail>("/runs", runBody(form, team), { "Idempotency-Key": key.current });
       keepDraft(DRAFT, "");
@@ -80,30 +83,28 @@ function Form({ choices }: { choices: Choices }): ReactNode {
     }
   };
   const errors = problem?.errors ?? [];
+  const part: Part = { form, change, errors };
+  const own = choices.providers.find((provider) => provider.isDefault)?.id;
   return (
-    <form className="start" onSubmit={(event) => void submit(event)}>
+    <form className="start" ref={place} onSubmit={(event) => void submit(event)}>
       <Field label="Name" error={errorFor(errors, "name")}>
-        {(id, bad) => (
-          <input id={id} aria-invalid={bad} placeholder="what it is for, if you like" value={form.name} onChange={(event) => change({ name: event.target.value })} />
-        )}
+        {(props) => <input {...props} placeholder="what it is for, if you like" value={form.name} onChange={(event) => change({ name: event.target.value })} />}
       </Field>
-      <Field label="Team" error={errorFor(errors, "team") || team?.problem || ""}>
-        {(id, bad) => (
-          <select id={id} aria-invalid={bad} value={form.team || (usual?.name ?? "")} onChange={(event) => change({ team: event.target.value, agents: {} })}>
-            {choices.teams.map((one) => (
-              <option key={one.name} value={one.name}>{one.name}: {count(one.agentCount, "agent")}{one.description && `, ${one.description}`}</option>
-            ))}
+      <Field label="Team" error={errorFor(errors, "team") || team?.problem || ""} more={team?.description}>
+        {(props) => (
+          <select {...props} value={team?.name ?? ""} onChange={(event) => change({ team: event.target.value, agents: {} })}>
+            {choices.teams.map((one) => <option key={one.name} value={one.name}>{one.name} ({count(one.agentCount, "agent")})</option>)}
           </select>
         )}
       </Field>
       <Field label="Provider" error={errorFor(errors, "provider")}>
-        {(id, bad) => (
-          <ProviderSelect id={id} bad={bad} value={form.provider} usual="the workspace's" providers={choices.providers} change={(provider) => change({ provider })} />
+        {(props) => (
+          <ProviderSelect {...props} value={form.provider} usual={`the workspace's${own ? ` (${own})` : ""}`} providers={choices.providers} change={(provider) => change({ provider })} />
         )}
       </Field>
-      <Isolation fields={choices.fields} form={form} change={change} error={errorFor(errors, "isolation")} />
-      <Limits fields={choices.fields} form={form} change={change} error={errorFor(errors, "limits")} />
-      {team && <Agents key={team.name} team={team} providers={choices.providers} form={form} change={change} />}
+      <Isolation {...part} field={choices.fields.isolation} />
+      <Limits {...part} field={choices.fields.limits} />
+      {team && <Agents key={team.name} {...part} team={team} providers={choices.providers} />}
       {problem && <ProblemBox problem={problem} />}
       <div className="bar">
         <button type="submit" className="strong" disabled={busy}>{busy ? "Starting…" : `Start ${count(team?.agentCount ?? 0, "agent")}`}</button>
@@ -113,22 +114,38 @@ function Form({ choices }: { choices: Choices }): ReactNode {
   );
 }
 
-function Field({ label, error, children }: { label: string; error: string; children: (id: string, bad: boolean) => ReactNode }): ReactNode {
+/** What every control of a field has: a name, and what is wrong with it. */
+interface Control {
+  id?: string;
+  "aria-label"?: string;
+  "aria-invalid"?: boolean;
+  "aria-describedby"?: string | undefined;
+}
+
+function Field({ label, error, more = "", children }: { label: string; error: string; more?: string | undefined; children: (props: Control) => ReactNode }): ReactNode {
   const id = useId();
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      {children(id, error !== "")}
-      {error && <p className="wrong">{error}</p>}
+      {children({ id, "aria-invalid": error !== "", "aria-describedby": error ? `${id}-error` : undefined })}
+      {more && <p className="quiet more">{more}</p>}
+      {error && <p className="wrong" id={`${id}-error`}>{error}</p>}
     </div>
   );
 }
 
-function ProviderSelect(props: { id?: string; label?: string; bad?: boolean; value: string; usual: string; providers: readonly Provider[]; change: (value: string) => void }): ReactNode {
+interface ProviderProps extends Control {
+  value: string;
+  usual: string;
+  providers: readonly Provider[];
+  change: (value: string) => void;
+}
+
+function ProviderSelect({ usual, providers, change, ...props }: ProviderProps): ReactNode {
   return (
-    <select id={props.id} aria-label={props.label} aria-invalid={props.bad} value={props.value} onChange={(event) => props.change(event.target.value)}>
-      <option value="">{props.usual}</option>
-      {props.providers.map((provider) => (
+    <select {...props} onChange={(event) => change(event.target.value)}>
+      <option value="">{usual}</option>
+      {providers.map((provider) => (
         <option key={provider.id} value={provider.id} title={provider.problem || provider.description}>
           {provider.id}{provider.installed ? "" : " (not installed)"}
         </option>
@@ -137,45 +154,79 @@ function ProviderSelect(props: { id?: string; label?: string; bad?: boolean; val
   );
 }
 
-type Part = { fields: Choices["fields"]; form: RunForm; change: (fields: Partial<RunForm>) => void; error: string };
+interface Part {
+  form: RunForm;
+  change: (fields: Partial<RunForm>) => void;
+  errors: readonly FieldError[];
+}
 
-function Isolation({ fields, form, change, error }: Part): ReactNode {
-  const field = fields.isolation;
+const MEANT: Record<string, string> = {
+  auto: "auto: as far as this machine can",
+  require: "require: all of it, or do not start",
+  off: "off: file modes only",
+};
+
+function Isolation({ field, form, change, errors }: Part & { field: FieldSchema | undefined }): ReactNode {
   if (!field) return null;
-  const words = field.enum ?? field.anyOf?.find((one) => one.enum)?.enum ?? ["auto", "require", "off"];
+  const words = field.enum ?? field.anyOf?.find((one) => one.enum)?.enum ?? [];
   return (
-    <Field label="Isolation" error={error}>
-      {(id, bad) => (
-        <select id={id} aria-invalid={bad} value={form.isolation} onChange={(event) => change({ isolation: event.target.value })}>
+    <Field label="Isolation" error={errorFor(errors, "isolation")}>
+      {(props) => (
+        <select {...props} value={form.isolation} onChange={(event) => change({ isolation: event.target.value })}>
           <option value="">the workspace's</option>
-          {words.map((word) => <option key={word}>{word}</option>)}
+          {words.map((word) => <option key={word} value={word}>{MEANT[word] ?? word}</option>)}
         </select>
       )}
     </Field>
   );
 }
 
-function Limits({ fields, form, change, error }: Part): ReactNode {
-  const known = Object.entries(fields.limits?.properties ?? {});
+const FOR_EXAMPLE: Record<string, string> = { memory: "2GiB", processes: "200", cpu: "1.5", files: "1024", fileSize: "1GiB", disk: "10GiB" };
+
+function Limits({ field, form, change, errors }: Part & { field: FieldSchema | undefined }): ReactNode {
+  const known = Object.entries(field?.properties ?? {});
   if (known.length === 0) return null;
-  const each = known.find(([, field]) => field.properties);
-  const rows: [string, string, string[]][] = [["Of the session", "", known.filter(([, field]) => !field.properties).map(([name]) => name)]];
+  const each = known.find(([, inner]) => inner.properties);
+  const rows: [string, string, string[]][] = [["Of the session", "", known.filter(([, inner]) => !inner.properties).map(([name]) => name)]];
   if (each) rows.push(["Of each agent", `${each[0]}.`, Object.keys(each[1].properties ?? {})]);
   return (
-    <details className="agents" open={Object.values(form.limits).some(Boolean) || error !== ""}>
-      <summary>Limits</summary>
+    <Fold title="Limits" open={Object.values(form.limits).some(Boolean)} wrong={errorFor(errors, "limits") !== ""}>
+      <p className="quiet">What is left empty is as the workspace or the team says.</p>
       {rows.map(([label, prefix, names]) => (
         <fieldset key={label} className="limits">
           <legend>{label}</legend>
-          {names.map((name) => (
-            <label key={name}>
-              {words(name)}
-              <input aria-label={`${label}: ${words(name)}`} placeholder="none" value={form.limits[prefix + name] ?? ""} onChange={(event) => change({ limits: { ...form.limits, [prefix + name]: event.target.value } })} />
-            </label>
-          ))}
+          {names.map((name) => {
+            const error = errorFor(errors, `limits.${prefix}${name}`);
+            return (
+              <label key={name}>
+                {words(name)}
+                <input
+                  aria-label={`${label}: ${words(name)}`}
+                  aria-invalid={error !== ""}
+                  placeholder={FOR_EXAMPLE[name] && `such as ${FOR_EXAMPLE[name]}`}
+                  value={form.limits[prefix + name] ?? ""}
+                  onChange={(event) => change({ limits: { ...form.limits, [prefix + name]: event.target.value } })}
+                />
+                {error && <span className="wrong">{error}</span>}
+              </label>
+            );
+          })}
         </fieldset>
       ))}
-      {error && <p className="wrong">{error}</p>}
+    </Fold>
+  );
+}
+
+/** Shown when asked for; opens by itself where something in it is wrong. */
+function Fold({ title, open, wrong, children }: { title: string; open: boolean; wrong: boolean; children: ReactNode }): ReactNode {
+  const [isOpen, setOpen] = useState(open);
+  useEffect(() => {
+    if (wrong) setOpen(true);
+  }, [wrong]);
+  return (
+    <details className="agents" open={isOpen || wrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {children}
     </details>
   );
 }
@@ -185,28 +236,29 @@ function words(name: string): string {
   return name.replace(/([A-Z])/g, " $1").toLowerCase();
 }
 
-function Agents({ team, providers, form, change }: { team: Team; providers: readonly Provider[]; form: RunForm; change: (fields: Partial<RunForm>) => void }): ReactNode {
+function Agents({ team, providers, form, change, errors }: Part & { team: Team; providers: readonly Provider[] }): ReactNode {
   const differ = (id: string, fields: Partial<Wanted>): void => change({ agents: { ...form.agents, [id]: { ...form.agents[id], ...fields } } });
   return (
-    <details className="agents" open={Object.keys(form.agents).length > 0}>
-      <summary>Provider, model and prompt per agent</summary>
+    <Fold title="Provider, model and prompt per agent" open={Object.keys(form.agents).length > 0} wrong={errorFor(errors, "agents") !== ""}>
       {team.units.map((unit) => (
         <fieldset key={unit.name}>
           <legend>{unit.name}</legend>
           {unit.agents.map((agent) => {
             const wanted = form.agents[agent.id] ?? {};
+            const error = errorFor(errors, `agents.${agent.id}`);
             return (
               <div key={agent.id} className="agent-row">
                 <span><b>{agent.id}</b> {agent.role}</span>
-                <ProviderSelect label={`Provider of ${agent.id}`} value={wanted.provider ?? ""} usual={agent.provider ?? "as above"} providers={providers} change={(provider) => differ(agent.id, { provider })} />
+                <ProviderSelect aria-label={`Provider of ${agent.id}`} aria-invalid={error !== ""} value={wanted.provider ?? ""} usual={agent.provider ?? "as above"} providers={providers} change={(provider) => differ(agent.id, { provider })} />
                 <input aria-label={`Model of ${agent.id}`} placeholder={agent.model ?? "model"} value={wanted.model ?? ""} onChange={(event) => differ(agent.id, { model: event.target.value })} />
                 <textarea aria-label={`Prompt of ${agent.id}`} rows={1} placeholder={agent.prompt ?? "first message"} value={wanted.prompt ?? ""} onChange={(event) => differ(agent.id, { prompt: event.target.value })} />
+                {error && <p className="wrong">{error}</p>}
               </div>
             );
           })}
         </fieldset>
       ))}
-    </details>
+    </Fold>
   );
 }
 

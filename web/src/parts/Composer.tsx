@@ -1,12 +1,13 @@
 // Write to an agent, a unit, the managers or all.
 
-import { useState, type KeyboardEvent, type ReactNode } from "react";
+import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import type { SessionDetail } from "../protocol/shapes.ts";
 import { path, told, type Problem } from "../protocol/api.ts";
 import type { Sent } from "../protocol/shapes.ts";
 import { useDraft } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
+import { randomHex } from "../state/random.ts";
 import { count } from "../state/words.ts";
 import { Dialog, ProblemBox } from "./basics.tsx";
 
@@ -22,18 +23,23 @@ interface Props {
 
 export function Composer({ session, detail, target: first, fixed = false, sent, focus = false }: Props): ReactNode {
   const mas = useMas();
-  const [target, setTarget] = useState(first);
+  const [chosen, setTarget] = useDraft(`${detail.sessionId}/to`);
   const [text, setText] = useDraft(`${detail.sessionId}/${fixed ? first : ""}`);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  const to = fixed ? first : target;
+  const to = fixed ? first : chosen || first;
+  // Sent again after no answer came, it is the same message.
+  const id = useRef<string | null>(null);
   const send = async (): Promise<void> => {
     if (!text.trim() || busy) return;
     setBusy(true);
     setProblem(null);
+    id.current ??= `m-${randomHex(8)}`;
     try {
-      const answer = await mas.api.post<Sent>(path`/sessions/${detail.sessionId}/messages`, { target: to, message: text });
+      const answer = await mas.api.post<Sent>(path`/sessions/${detail.sessionId}/messages`, { target: to, message: text, id: id.current });
+      id.current = null;
       setText("");
+      setTarget("");
       session.loadMessages.ask();
       mas.notices.say(`Sent to ${answer.agents.length === 1 ? answer.agents[0] : count(answer.agents.length, "agent")}`);
       sent?.();
@@ -48,14 +54,17 @@ export function Composer({ session, detail, target: first, fixed = false, sent, 
   };
   return (
     <form className="composer" onSubmit={(event) => (event.preventDefault(), void send())}>
-      {!fixed && <Target value={target} change={setTarget} detail={detail} />}
+      {!fixed && <Target value={to} change={(next) => ((id.current = null), setTarget(next))} detail={detail} />}
       <textarea
         aria-label={fixed ? `Message to ${first}` : "Message"}
         rows={3}
         autoFocus={focus}
         placeholder={detail.status === "active" ? "Message" : "The session is not running: a message waits until it is"}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => {
+          id.current = null;
+          setText(event.target.value);
+        }}
         onKeyDown={pressed}
       />
       {problem && <ProblemBox problem={problem} />}

@@ -77,7 +77,8 @@ function numberOr(text: string): number | string {
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 }
 
-/** The error that the API names for a field of the form, if any. */
+/** What the API says is wrong with a field such as `name` or `limits.agent.cpu`; empty if nothing. */
 export function errorFor(errors: readonly FieldError[], field: string): string {
-  return errors.find((error) => error.where.replace(/^body\./, "").split(".")[0] === field)?.what ?? "";
+  const path = `body.${field}`;
+  return errors.find(({ where }) => where === path || where.startsWith(`${path}.`))?.what ?? "";
 }
