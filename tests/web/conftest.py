@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.served import Served
 from tests.site import REPOSITORY, Site, short_directory
@@ -15,6 +15,9 @@ from tests.web.browser import MISSING, how_to_launch
 from tests.web.room import Room
 
 _PICTURES = os.path.join(REPOSITORY, "artefacts")
+# Milliseconds that a busy machine may take.
+_PATIENCE = 20_000
+expect.set_options(timeout=_PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +47,7 @@ def served_demo() -> Iterator[Served]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB")
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(_PATIENCE)
     yield made
     made.close()
 

@@ -29,3 +29,28 @@ def test_the_page_goes_on_after_the_server_was_killed(room: Room) -> None:
     assert room.page.evaluate("window.sameAsBefore")
     room.served.site.mas("stop", session)
     expect(room.page.locator(".session > .bar .badge")).to_contain_text("stopped")
+
+
+def test_a_form_outlives_server_and_page_and_starts_one_team(room: Room) -> None:
+    room.go("new")
+    page = room.page
+    page.get_by_label("Name").fill("thought-twice")
+    page.get_by_label("Team").select_option("pair")
+    page.get_by_text("Provider, model and prompt per agent").click()
+    page.get_by_label("Prompt of 21").fill("Begin slowly")
+    page.reload()
+    expect(page.get_by_label("Prompt of 21")).to_have_value("Begin slowly")
+    room.served.kill()
+    page.get_by_role("button", name="Start 2 agents").click()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    room.served.restart()
+    room.is_live()
+    page.get_by_role("button", name="Start 2 agents").click()
+    expect(room.tile("21").locator(".xterm-rows")).to_contain_text("Begin slowly")
+    room.go()
+    expect(room.row("thought-twice")).to_have_count(1)
+    room.go("new")
+    expect(page.get_by_label("Name")).to_have_value("")
+    room.go()
+    room.row("thought-twice").get_by_role("button", name="Delete").click()
+    room.notice("Deleted thought-twice")

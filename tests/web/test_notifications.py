@@ -1,4 +1,4 @@
-"""Notifications: somebody who looks elsewhere hears that an agent asks."""
+"""Notifications: somebody who looks elsewhere hears that an agent asks or a session fails."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
 """
 
 
-def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
-    session = room.start("solo", "in-need")
+def background(room: Room) -> None:
+    """The page as a tab in the background, and what it tells the browser to show."""
     room.page.add_init_script(_KEPT)
     room.go()
     room.page.reload()
     room.is_live()
+
+
+def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
+    session = room.start("solo", "in-need")
+    background(room)
     expect(room.row("in-need")).to_contain_text("1 idle")
     site = room.served.site
     site.mas("send", "--session", session, "00", "/ask May I go on?")
@@ -38,3 +43,17 @@ def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
     expect(room.page.locator(".bubble")).to_have_count(0)
     assert len(room.page.evaluate("window.shown")) == 1
     site.mas("delete", session, "--yes")
+
+
+def test_a_session_that_fails_is_told_of_and_one_that_is_stopped_is_not(room: Room) -> None:
+    stopped, lost = room.start("solo", "sent-home"), room.start("solo", "let-down")
+    background(room)
+    expect(room.row("let-down")).to_contain_text("1 idle")
+    site = room.served.site
+    site.mas("stop", stopped)
+    site.tmux("kill-session", "-t", f"=mas-{lost[:8]}")
+    told = until(lambda: room.page.evaluate("window.shown"))
+    assert told == [["let-down failed", "The tmux session of session let-down was gone"]]
+    room.notice("The tmux session of session let-down was gone")
+    for session in (stopped, lost):
+        site.mas("delete", session, "--yes")

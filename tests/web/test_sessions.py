@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.site import until
 from tests.web.room import Room
@@ -12,10 +12,17 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     page = room.page
     page.get_by_role("banner").get_by_role("link", name="Start a team").click()
     page.get_by_label("Name").fill("x" * 65)
+    page.get_by_text("Limits", exact=True).click()
+    page.get_by_label("Of the session: memory").fill("2 apples")
     page.get_by_role("button", name="Start 13 agents").click()
-    # The words are the API's own.
-    expect(page.get_by_role("alert")).to_contain_text("name")
+    # The words are the API's own, and stand where they belong.
+    expect(page.get_by_text("String should have at most 64 characters", exact=True)).to_be_visible()
+    expect(page.get_by_label("Name")).to_be_focused()
     page.get_by_label("Name").fill("landing-page")
+    page.get_by_role("button", name="Start 13 agents").click()
+    expect(page.locator(".limits .wrong")).to_contain_text("limits.memory is '2 apples'")
+    room.picture("refused")
+    page.get_by_label("Of the session: memory").fill("")
     page.get_by_text("Provider, model and prompt per agent").click()
     page.get_by_label("Prompt of 21").fill("Say hello")
     page.get_by_role("button", name="Start 13 agents").click()
@@ -56,21 +63,36 @@ def test_stop_restore_delete_and_undo(room: Room) -> None:
 def test_many_at_a_time(room: Room) -> None:
     ids = {name: room.start("solo", name) for name in ("bulk-one", "bulk-two")}
     page = room.page
-    page.get_by_label("Search sessions").fill("bulk-")
-    expect(page.locator("table.sessions tbody tr")).to_have_count(2)
-    page.get_by_label("Select all").check()
-    page.get_by_role("button", name="Stop 2").click()
-    room.notice("Stopped 2 sessions")
-    page.get_by_label("Select all").check()
-    page.get_by_role("button", name="Archive 2").click()
-    room.notice("Archived 2 sessions").get_by_role("button", name="Undo").click()
-    expect(page.locator("table.sessions tbody tr")).to_have_count(2)
-    until(lambda: {room.served.site.statuses().get(session) for session in ids.values()} == {"stopped"})
-    page.get_by_label("Select all").check()
-    page.get_by_role("button", name="Delete 2").click()
+    rows = page.locator("table.sessions tbody tr")
+    page.get_by_label("Search sessions").fill("bulk- solo")
+    expect(rows).to_have_count(2)
+
+    def all_at_once(verb: str, done: str) -> Locator:
+        page.get_by_label("Select all").check()
+        page.get_by_role("button", name=f"{verb} 2").click()
+        expect(page.locator(".bulk")).to_have_count(0)
+        return room.notice(f"{done} 2 sessions").get_by_role("button", name="Undo")
+
+    def is_now(status: str) -> bool:
+        statuses = room.served.site.statuses()
+        return all(statuses.get(session) == status for session in ids.values())
+
+    all_at_once("Stop", "Stopped").click()
+    until(lambda: is_now("active"))
+    expect(rows.locator(".is-active")).to_have_count(2)
+    all_at_once("Stop", "Stopped")
+    all_at_once("Archive", "Archived").click()
+    expect(rows).to_have_count(2)
+    all_at_once("Restore", "Restored")
+    all_at_once("Clone", "Cloned").click()
     room.notice("Deleted 2 sessions")
+    expect(rows).to_have_count(2)
+    assert is_now("active")
+    all_at_once("Delete", "Deleted")
+    page.get_by_label("Search sessions").fill("bulk-")
     page.get_by_text("deleted", exact=True).click()
-    expect(page.locator("table.sessions tbody tr")).to_have_count(2)
+    expect(page.get_by_role("button", name="Undelete bulk-one")).to_be_visible()
+    expect(rows).to_have_count(4)
 
 
 def test_what_is_started_elsewhere_shows_by_itself(room: Room) -> None:

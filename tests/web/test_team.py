@@ -63,6 +63,32 @@ def test_a_broadcast_is_acknowledged_by_all(looking: Room) -> None:
     message = looking.page.locator(".message", has_text="bring numbers").first
     expect(message).to_contain_text("you → all")
     expect(message.locator(".is-acknowledged")).to_contain_text("acknowledged 5")
+    # Further ones move along the tree; who wants no motion sees where they arrive.
+    looking.page.emulate_media(reduced_motion="reduce")
+    looking.page.get_by_role("combobox", name="To", exact=True).select_option("development")
+    looking.page.get_by_label("Message", exact=True).fill("Once more")
+    looking.page.get_by_role("button", name="Send").click()
+    dot = looking.page.locator(".organisation .dot").first
+    expect(dot).to_have_css("offset-distance", "100%")
+    expect(dot).to_have_css("animation-name", "none")
+    expect(looking.page.locator(".message", has_text="Once more")).to_contain_text("acknowledged 4")
+
+
+def test_numbers_are_kept_while_one_looks_elsewhere(looking: Room, team: str) -> None:
+    looking.go("sessions", team, "numbers")
+    page = looking.page
+    for title in ("CPU (cores)", "Memory", "Disk", "Messages per minute"):
+        expect(page.locator("figure", has_text=title).locator("canvas")).to_be_visible()
+    expect(page.locator("figure", has_text="Agents by state")).to_contain_text("idle 5")
+    expect(page.locator("table.sessions tbody tr")).to_have_count(5)
+    memory = page.locator("figure", has_text="Memory").locator("figcaption")
+    since = memory.inner_text()
+    looking.go("server")
+    for title in ("CPU of the machine", "Memory of the machine", "Disk of the machine", "Messages per minute"):
+        expect(page.locator("figure", has_text=title).locator("canvas")).to_be_visible()
+    expect(page.get_by_text("ok, version")).to_be_visible()
+    looking.go("sessions", team, "numbers")
+    expect(memory).to_have_text(since)
 
 
 def test_an_agent_that_asks_is_answered(looking: Room) -> None:

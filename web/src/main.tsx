@@ -51,5 +51,5 @@ if (place) {
     </StrictMode>,
   );
   mas.start();
-  notifyOf(mas.live);
+  notifyOf(mas);
 }

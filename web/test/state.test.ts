@@ -71,6 +71,21 @@ test("a message nobody knew is looked up", async () => {
   await until(() => asked.filter((where) => where.startsWith("/sessions/s/messages")).length === 2);
 });
 
+test("a session that ends and is warned of has failed; one that was stopped has not", () => {
+  const { live: known } = live();
+  const failed = (): (string | undefined)[] => known.failures.get().map((one) => one.sessionId);
+  known.event(event({ event: "warning", text: "takes much disk" }));
+  known.event(event({ event: "session", sessionId: "other", status: "stopped" }));
+  assert.deepEqual(failed(), []);
+  known.event(event({ event: "session", status: "stopped" }));
+  known.event(event({ event: "warning", text: "its tmux session was gone" }));
+  assert.deepEqual(failed(), ["s"]);
+  known.event(event({ event: "session", status: "active" }));
+  known.event(event({ event: "warning", text: "takes much disk" }));
+  assert.deepEqual(failed(), ["s"]);
+  assert.equal(known.warnings.get().length, 3);
+});
+
 test("an address leads where it came from", () => {
   for (const [tab, rest] of [["team", ""], ["team", "21"], ["files", "unit/21/a b#c.md"], ["messages", ""]] as const) {
     const route = parseRoute(sessionHref("s-1", tab, rest));

@@ -5,6 +5,8 @@ import type { DeliveryState, Message } from "../protocol/shapes.ts";
 import { clock } from "../state/words.ts";
 
 const SIGNS: Record<DeliveryState, string> = { queued: "◌", typed: "◐", acknowledged: "✓", undelivered: "✕" };
+// So many are named.
+const FEW = 4;
 const STATES: readonly DeliveryState[] = ["undelivered", "queued", "typed", "acknowledged"];
 
 export function MessageItem({ message }: { message: Message }): ReactNode {
@@ -24,6 +26,7 @@ export function MessageItem({ message }: { message: Message }): ReactNode {
           return (
             <span key={state} className={`delivery is-${state}`} title={`${state}: ${who}${reasons && ` (${reasons})`}`}>
               <span aria-hidden="true">{SIGNS[state]}</span> {state} {message.deliveries.length > 1 ? those.length : ""}
+              {message.deliveries.length > 1 && state !== "acknowledged" && those.length <= FEW && <span className="quiet"> ({who})</span>}
               {state === "undelivered" && reasons && <span className="quiet"> {reasons.slice(0, 120)}</span>}
             </span>
           );

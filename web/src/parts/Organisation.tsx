@@ -7,7 +7,7 @@ import { sessionHref } from "../state/route.ts";
 import { layout, route } from "./tree.ts";
 
 const WIDTH = 560;
-const HEIGHT = 150;
+const HEIGHT = 170;
 const TRAVEL = 1200;
 const MOST_DOTS = 40;
 
@@ -50,8 +50,8 @@ export function Organisation({ session, agents }: { session: Watched; agents: re
         return (
           <a key={node.id} href={sessionHref(session.id, "team", node.id)} aria-label={`${node.id} ${agent?.role ?? ""}, ${agent?.state ?? ""}`}>
             <g className={`node is-${agent?.state ?? "unknown"}`} transform={`translate(${x(node.x)},${y(node.y)})`}>
-              <circle r="14" />
-              <text textAnchor="middle" dy="4">{node.id}</text>
+              <circle r="17" />
+              <text textAnchor="middle" dy="5">{node.id}</text>
               <title>{agent ? `${agent.role}: ${agent.state}` : node.id}</title>
             </g>
           </a>

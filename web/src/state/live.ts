@@ -17,11 +17,14 @@ import type {
   Stats,
 } from "../protocol/shapes.ts";
 import { Cell, Soon } from "./cell.ts";
+import { Traffic } from "./traffic.ts";
+import { titleOf } from "./words.ts";
 
 const SOON = 150;
 // Numbers cost the server more than lists do.
 const STATS_SOON = 1000;
 const MOST_MESSAGES = 500;
+const MOST_WARNINGS = 100;
 
 /** Something that was loaded, is being loaded, or could not be. */
 export interface Loaded<T> {
@@ -97,8 +100,13 @@ export class Live implements Hearing {
   readonly stats = new Cell<ReadonlyMap<string, SessionStats>>(new Map());
   readonly approvals = new Cell<Loaded<Approval[]>>(LOADING);
   readonly warnings = new Cell<readonly MasEvent[]>([]);
+  /** Why sessions ended that nobody stopped. */
+  readonly failures = new Cell<readonly MasEvent[]>([]);
+  /** Messages of all sessions, since the page was opened. */
+  readonly traffic = new Traffic();
   private readonly watched = new Map<string, Watched>();
   private readonly stale = new Set<string>();
+  private readonly ended = new Set<string>();
   private readonly loadSessions = new Soon(() => this.fetchSessions(), SOON);
   private readonly loadApprovals = new Soon(() => this.fetchApprovals(), SOON);
   private readonly loadStats = new Soon(() => this.fetchStale(), STATS_SOON);
@@ -139,16 +147,30 @@ export class Live implements Hearing {
 
   event(event: MasEvent): void {
     const id = event.sessionId;
-    if (event.event === "warning") this.warnings.change((known) => [...known.slice(-99), event]);
+    this.traffic.hear(event);
+    if (event.event === "warning") this.warn(event);
     if (event.event === "session") this.loadSessions.ask();
     if (this.concernsApprovals(event)) this.loadApprovals.ask();
     if (!id) return;
+    if (event.event === "session") event.status === "active" ? this.ended.delete(id) : this.ended.add(id);
     this.touch(id, event.at);
     if (event.event === "agent" || event.event === "session") {
       this.stale.add(id);
       this.catchUp();
     }
     this.watched.get(id)?.hear(event);
+  }
+
+  /** A session that was stopped on purpose is not warned of. */
+  private warn(event: MasEvent): void {
+    this.warnings.change((known) => [...known.slice(1 - MOST_WARNINGS), event]);
+    if (event.sessionId && this.ended.has(event.sessionId)) this.failures.change((known) => [...known.slice(1 - MOST_WARNINGS), event]);
+  }
+
+  /** What people call a session. */
+  titleOf(id: string): string {
+    const found = this.sessions.get().value?.find((session) => session.sessionId === id);
+    return found ? titleOf(found) : id;
   }
 
   /** Bring numbers up to date that somebody looks at; of the others it is only noted that they are old. */

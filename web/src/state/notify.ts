@@ -1,7 +1,7 @@
 // Tells by the browser's own notifications that somebody waits for an answer or a session failed.
 
-import type { Approval, SessionInfo } from "../protocol/shapes.ts";
-import type { Live } from "./live.ts";
+import type { Approval } from "../protocol/shapes.ts";
+import type { Mas } from "./mas.ts";
 import { sessionHref } from "./route.ts";
 
 export function canNotify(): NotificationPermission | "missing" {
@@ -13,7 +13,7 @@ export async function askToNotify(): Promise<NotificationPermission> {
 }
 
 /** Listen for as long as the page lives. What was there when the page came is no news. */
-export function notifyOf(live: Live): void {
+export function notifyOf({ live, notices }: Pick<Mas, "live" | "notices">): void {
   let waiting: Set<string> | null = null;
   live.approvals.subscribe(() => {
     const now = live.approvals.get().value;
@@ -26,16 +26,13 @@ export function notifyOf(live: Live): void {
     }
     waiting = new Set(now.map(nameOf));
   });
-  let failed: Set<string> | null = null;
-  live.sessions.subscribe(() => {
-    const now = live.sessions.get().value?.filter((session) => session.status === "error");
-    if (!now) return;
-    for (const session of now) {
-      if (failed && !failed.has(session.sessionId)) {
-        show("A session failed", titleOf(session), session.sessionId, sessionHref(session.sessionId));
-      }
-    }
-    failed = new Set(now.map((session) => session.sessionId));
+  live.failures.subscribe(() => {
+    const event = live.failures.get().at(-1);
+    if (!event?.sessionId) return;
+    const name = live.titleOf(event.sessionId);
+    const text = String(event.text ?? "").replaceAll(event.sessionId, name);
+    notices.warn(text);
+    show(`${name} failed`, text, event.id, sessionHref(event.sessionId));
   });
 }
 
@@ -43,13 +40,15 @@ function nameOf(approval: Approval): string {
   return `${approval.sessionId}/${approval.agent}/${approval.since}`;
 }
 
-function titleOf(session: SessionInfo): string {
-  return session.name ?? session.tmuxSession;
-}
-
 function show(title: string, body: string, tag: string, href: string): void {
   if (canNotify() !== "granted" || document.visibilityState === "visible") return;
-  const notification = new Notification(title, { body: body.slice(0, 200), tag });
+  let notification: Notification;
+  try {
+    notification = new Notification(title, { body: body.slice(0, 200), tag });
+  } catch {
+    // Phones let only pages do that which were installed; the page itself shows it.
+    return;
+  }
   notification.onclick = () => {
     window.focus();
     location.hash = href;
