@@ -63,6 +63,36 @@ test("numbers are asked for only while somebody looks, questions only where some
   assert.equal(times("/approvals"), 1);
 });
 
+test("what was asked for in vain is asked for again when the server is back", async () => {
+  let down = true;
+  const asked: string[] = [];
+  const known = new Live(
+    new Api((where) => {
+      asked.push(where);
+      return down ? Promise.reject(new TypeError("refused")) : Promise.resolve(new Response(JSON.stringify(ANSWERS[where] ?? {})));
+    }),
+  );
+  await known.fetchSessions();
+  assert.equal(known.sessions.get().problem?.code, "unreachable");
+  down = false;
+  known.link("reconnecting");
+  known.link("live");
+  await until(() => known.sessions.get().value?.length === 1 && known.sessions.get().problem === null);
+  const before = asked.length;
+  known.link("reconnecting");
+  known.link("live");
+  await new Promise((done) => setTimeout(done, 200));
+  assert.equal(asked.length, before);
+});
+
+test("older messages are there for whoever asks for them", async () => {
+  const { live: known, asked } = live();
+  const { session } = known.watch("s");
+  await session.fetchMessages();
+  await session.fetchOlder();
+  assert.deepEqual(asked.filter((where) => where.includes("messages")), ["/sessions/s/messages?limit=500", "/sessions/s/messages?limit=1000"]);
+});
+
 test("a message nobody knew is looked up", async () => {
   const { live: known, asked } = live();
   const { session } = known.watch("s");

@@ -11,6 +11,7 @@ import type { Watched } from "../state/live.ts";
 
 export function MessagesView({ session, detail }: { session: Watched; detail: SessionDetail }): ReactNode {
   const { value, problem } = useCell(session.messages);
+  const total = useCell(session.total);
   const [agent, setAgent] = useState("");
   const shown = useMemo(
     () => value?.filter((message) => !agent || message.from === agent || message.target === agent || message.deliveries.some((one) => one.agent === agent)),
@@ -29,6 +30,11 @@ export function MessagesView({ session, detail }: { session: Watched; detail: Se
         {problem && <ProblemBox problem={problem} retry={() => void session.fetchMessages()} />}
         {!shown && !problem && <Loading what="messages" />}
         {shown?.length === 0 && <Empty>No messages yet. Write one: the agents answer where they can.</Empty>}
+        {value && value.length < total && (
+          <p className="quiet">
+            The newest {value.length} of {total}. <button type="button" className="plain" onClick={() => void session.fetchOlder()}>Show older</button>
+          </p>
+        )}
         {shown && shown.length > 0 && <MessageList messages={shown} />}
       </section>
       <section aria-label="Write">

@@ -116,7 +116,7 @@ function Table({ sessions, teams }: { sessions: readonly SessionInfo[]; teams: r
             <th scope="col">Agents</th>
             {tiers && <th scope="col">Isolation</th>}
             <th scope="col" className="number">Disk</th>
-            <th scope="col" className="number">Active</th>
+            <th scope="col" className="number">Last activity</th>
             <th scope="col" className="number">Age</th>
             <th scope="col"><span className="unseen">What to do</span></th>
           </tr>

@@ -4,12 +4,12 @@ import { useEffect, useMemo, useRef, type ReactNode } from "react";
 import type { Message, SessionDetail } from "../protocol/shapes.ts";
 import { useCell } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
-import { Loading } from "./basics.tsx";
+import { Loading, ProblemBox } from "./basics.tsx";
 import { Composer } from "./Composer.tsx";
 import { MessageItem } from "./MessageItem.tsx";
 
 export function Conversation({ session, detail, agent }: { session: Watched; detail: SessionDetail; agent: string }): ReactNode {
-  const { value } = useCell(session.messages);
+  const { value, problem } = useCell(session.messages);
   const own = useMemo(
     () => value?.filter((message) => message.from === agent || message.deliveries.some((delivery) => delivery.agent === agent)),
     [value, agent],
@@ -17,7 +17,8 @@ export function Conversation({ session, detail, agent }: { session: Watched; det
   return (
     <aside className="conversation" aria-label={`Messages of ${agent}`}>
       <h2>Messages</h2>
-      {!own && <Loading what="messages" />}
+      {problem && <ProblemBox problem={problem} retry={() => void session.fetchMessages()} />}
+      {!own && !problem && <Loading what="messages" />}
       {own?.length === 0 && <p className="quiet">Nothing was written to or by {agent} yet.</p>}
       {own && own.length > 0 && <MessageList messages={own} />}
       <Composer key={agent} session={session} detail={detail} target={agent} fixed />

@@ -6,7 +6,7 @@ import type { Line } from "../state/samples.ts";
 
 // Told apart by lightness as well as by colour.
 const STROKES = ["#0d8a8a", "#d0651f", "#7d63c9", "#b8860b", "#7c8a96", "#c2418d", "#4b8b2f"];
-const HEIGHT = 180;
+const HEIGHT = 170;
 // Seconds that a plot shows at least.
 const SHORTEST = 60;
 
@@ -27,7 +27,7 @@ export function Plot({ title, times, lines, format }: { title: string; times: nu
         width: here.clientWidth || 300,
         height: HEIGHT,
         series: [{}, ...lines.map((line, number) => ({ label: line.label, stroke: STROKES[number % STROKES.length] as string, width: 2, spanGaps: false }))],
-        axes: [{ ...axis, values: (_, ticks) => ticks.map(clockOf) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
+        axes: [{ ...axis, size: 30, values: (_, ticks) => ticks.map(clockOf) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
         scales: { x: { range: shown }, y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 1) * 1.1)] } },
         legend: { show: false },
         cursor: { drag: { x: false, y: false } },

@@ -23,7 +23,9 @@ import { titleOf } from "./words.ts";
 const SOON = 150;
 // Numbers cost the server more than lists do.
 const STATS_SOON = 1000;
-const MOST_MESSAGES = 500;
+const FIRST_MESSAGES = 500;
+// More than these the API does not tell at once.
+const MOST_MESSAGES = 10_000;
 const MOST_WARNINGS = 100;
 
 /** Something that was loaded, is being loaded, or could not be. */
@@ -37,12 +39,15 @@ export const LOADING: Loaded<never> = { value: null, problem: null };
 /** One session that somebody looks at. */
 export class Watched {
   readonly detail = new Cell<Loaded<SessionDetail>>(LOADING);
+  /** The newest, and how many there are in all. */
   readonly messages = new Cell<Loaded<Message[]>>(LOADING);
+  readonly total = new Cell(0);
   /** The last message that went its way, for whoever draws it. */
   readonly moved = new Cell<{ from: string; to: string[]; id: string; at: number } | null>(null);
   readonly loadDetail: Soon;
   readonly loadMessages: Soon;
   watchers = 0;
+  private most = FIRST_MESSAGES;
 
   constructor(
     readonly id: string,
@@ -58,9 +63,16 @@ export class Watched {
 
   async fetchMessages(): Promise<void> {
     await into(this.messages, async () => {
-      const page = await this.api.get<MessageList>(path`/sessions/${this.id}/messages`, { limit: MOST_MESSAGES });
+      const page = await this.api.get<MessageList>(path`/sessions/${this.id}/messages`, { limit: this.most });
+      this.total.set(page.total);
       return page.messages;
     });
+  }
+
+  /** Load twice as many messages. */
+  async fetchOlder(): Promise<void> {
+    this.most = Math.min(2 * this.most, MOST_MESSAGES);
+    await this.fetchMessages();
   }
 
   hear(event: MasEvent): void {
@@ -127,7 +139,15 @@ export class Live implements Hearing {
   }
 
   link(link: Link): void {
+    const isBack = link === "live" && this.connection.get() !== "live";
     this.connection.set(link);
+    // Events tell what was missed meanwhile, but not what was asked for in vain.
+    if (isBack && this.hasFailed()) this.refresh();
+  }
+
+  private hasFailed(): boolean {
+    const watched = [...this.watched.values()].flatMap((session) => [session.detail, session.messages]);
+    return [this.sessions, this.approvals, ...watched].some((cell) => cell.get().problem !== null);
   }
 
   connected(anew: boolean): void {

@@ -51,7 +51,7 @@ export class Sampler {
       }
     }
     this.isTaking = false;
-    this.timer = setTimeout(() => void this.take(), this.watchers > 0 ? this.often : RARELY);
+    this.timer = setTimeout(() => void this.take(), this.watchers > 0 && this.isSeen() ? this.often : RARELY);
   }
 }
 

@@ -47,7 +47,8 @@ export async function perform(mas: Able, verb: Verb, sessions: readonly Session[
       for (const warning of answer.warnings ?? []) mas.notices.say(warning);
       done.push([session, answer]);
     } catch (error) {
-      failed.push(`${titleOf(session)}: ${told(error).message}`);
+      const { message, hint } = told(error);
+      failed.push(`${titleOf(session)}: ${message}${hint && ` (${hint})`}`);
     }
   });
   await mas.live.fetchSessions();
