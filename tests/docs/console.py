@@ -22,8 +22,11 @@ _PLAIN = (
     (re.compile(r"\[[0-9a-f]{6} by "), "[WORK by "),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (re.compile(r"code=[0-9a-f]+"), "code=CODE"),
+    (re.compile(r"-[0-9a-f]{6}\.service"), "-UNIT.service"),
     (re.compile(r"^mas \d+\.\d+\.\d+\S*$", re.MULTILINE), "mas VERSION"),
     (re.compile(r"[ABD](?= +TIME)"), "TIER"),
+    # Columns are as wide as the longest path in them.
+    (re.compile(r"(?<=\S) {2,}"), "  "),
 )
 
 
@@ -59,7 +62,8 @@ class Reader:
 
     def types(self, command: str) -> str:
         """What a command prints, with the page's ids; it is run with this reader's."""
-        assert self._shell.stdin is not None and self._shell.stdout is not None
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
         end = f"--{os.urandom(8).hex()}--"
         self._shell.stdin.write(f"{self.mine(command)}\necho {end}\n")
         self._shell.stdin.flush()
