@@ -72,6 +72,7 @@ class Cut(StrEnum):
     PAUSE = "the process waits until told to go on"
     SHORT = "every write from here on is done in small pieces"
     WATCH = "nothing; the steps at which it could be killed are noted"
+    WATCH_ALL = "nothing; all steps are noted, those that bring something to the disk too"
 
 
 _AT: dict[Cut, frozenset[Kind]] = {
@@ -86,8 +87,9 @@ _AT: dict[Cut, frozenset[Kind]] = {
     Cut.PAUSE: frozenset(Kind) - _IDLE - {Kind.WRITE, Kind.COPY, Kind.CHANGE},
     Cut.SHORT: frozenset({Kind.WRITE, Kind.COPY}),
     Cut.WATCH: frozenset(Kind) - _IDLE,
+    Cut.WATCH_ALL: frozenset(Kind),
 }
-_LASTING = frozenset({Cut.STAYS_FULL, Cut.READ_ONLY, Cut.SHORT, Cut.WATCH})
+_LASTING = frozenset({Cut.STAYS_FULL, Cut.READ_ONLY, Cut.SHORT, Cut.WATCH, Cut.WATCH_ALL})
 _ERRNO = {
     Cut.FULL: errno.ENOSPC,
     Cut.REFUSED: errno.EACCES,
@@ -347,7 +349,7 @@ class _Child:
         if here != fault.step and (here < fault.step or fault.cut not in _LASTING):
             return False
         shown = f"{kind} {_shown(self._root, what)}"
-        if fault.cut is Cut.WATCH:
+        if fault.cut in (Cut.WATCH, Cut.WATCH_ALL):
             self._steps.append(shown)
             return False
         if here == fault.step:

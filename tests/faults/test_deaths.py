@@ -97,6 +97,17 @@ def test_a_tmux_client_that_outlives_its_killed_process_opens_nothing_for_good(
     field.settled()
 
 
+def test_what_is_told_to_be_done_is_so_after_a_power_cut(site: Site, driver: Driver) -> None:
+    watched = driver.call("start", RUN, fault=Fault(Cut.WATCH_ALL, 1))
+    assert watched.error is None, watched.trace
+    site.mas("stop")
+    removed = max(
+        number for number, step in enumerate(watched.steps) if step.startswith("remove ") and "intents" in step
+    )
+    # Otherwise it may come back, and the session that somebody was told of would be taken for one cut short.
+    assert any(step.startswith("sync ") and step.endswith("intents") for step in watched.steps[removed:])
+
+
 class _HeldTmux:
     """A `tmux` that waits at a gate before it opens a session; all else goes straight on."""
 

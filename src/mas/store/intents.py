@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from mas.model.errors import Busy, MasError
@@ -111,6 +111,9 @@ class Intents:
                 finally:
                     if operation.settled:
                         os.unlink(path)
+                        # Should the power fail, what somebody was told is done must not come back as work cut short.
+                        with suppress(OSError):
+                            sync_directory(self._layout.intents)
         finally:
             # Refused before a word was written: nobody is at work on the session.
             if not os.fstat(fd).st_size and still_at(fd, path):
