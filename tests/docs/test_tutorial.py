@@ -35,7 +35,10 @@ def _attach(site: Site, reader: Reader, step: Step) -> None:
     workspace = reader.types("pwd").strip().replace("/home/you", site.home)
     with Terminal([sys.executable, "-m", "mas", "attach"], site.env, workspace) as terminal:
         terminal.until("00>")
-        terminal.type("\x02d")
+        # One key after the other: what comes at once tmux takes for pasted text.
+        terminal.type("\x02")
+        until(lambda: "1" in site.tmux("list-clients", "-F", "#{client_prefix}").split(), "the first key")
+        terminal.type("d")
         assert reader.mine(step.shown.strip()) in terminal.end()
 
 
