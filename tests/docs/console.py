@@ -76,10 +76,10 @@ class Reader:
         raise AssertionError(f"the shell ended: {command}: {''.join(lines)}")
 
     def mine(self, text: str) -> str:
-        """`text` with this reader's ids in place of the page's."""
+        """`text` with this reader's ids and home in place of the page's."""
         for shown, real in self._ids.items():
             text = text.replace(shown, real).replace(shown[:8], real[:8])
-        return text
+        return text.replace("/home/you", self._site.home)
 
     def _as_shown(self, printed: str) -> str:
         for shown, real in self._ids.items():

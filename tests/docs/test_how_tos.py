@@ -13,12 +13,16 @@ from tests.site import Site, until
 _LOOKS = ("mas output", "mas inbox")
 
 
-@pytest.mark.parametrize("guide", ["backup", "migrate", "monitoring", "providers", "service", "teams"])
+@pytest.mark.parametrize("guide", ["backup", "isolation", "migrate", "monitoring", "providers", "service", "teams"])
 def test_a_how_to_prints_what_it_shows(bare: Site, guide: str) -> None:
     if guide == "monitoring" and not shutil.which("curl"):
         pytest.skip("the guide uses curl, which is not installed")
     del bare.env["MAS_WORKSPACE_ROOT"]
+    if guide == "isolation":
+        bare.env["MAS_ISOLATION"] = "auto"
     bare.mas("init", f"{bare.home}/shop")
+    if guide == "isolation" and not _has_tier_a(bare):
+        pytest.skip("agents cannot be isolated in tier A here")
     with reading(bare) as reader:
         reader.types('export PATH="$PWD/.venv/bin:$PATH"')
         reader.types("cd ~/shop")
@@ -27,3 +31,8 @@ def test_a_how_to_prints_what_it_shows(bare: Site, guide: str) -> None:
                 until(partial(reader.sees, step), step.command)
             else:
                 assert reader.sees(step), (step.command, reader.last)
+
+
+def _has_tier_a(site: Site) -> bool:
+    checks = site.json("doctor", cwd=f"{site.home}/shop", code=None)["checks"]
+    return any(check["name"] == "isolation" and check["text"].startswith("tier A") for check in checks)
