@@ -157,6 +157,23 @@ def test_a_registry_that_disagrees_is_set_right(site: Site) -> None:
     assert_whole(site, active, stopped)
 
 
+def test_what_a_newer_version_wrote_is_left_as_it_is(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.mas("stop", session)
+    path = site.session(session, "metadata.json")
+    whole = read(path)
+    newer = whole.replace('"version": 1', '"version": 2')
+    write(newer, path)
+    assert site.statuses() == {session: "error"}
+    assert "written by a newer MAS" in site.mas("show", session, code=5).stderr
+    (found,) = site.json("repair")["findings"]
+    assert found["action"] == "left as it is"
+    assert read(path) == newer
+    write(whole, path)
+    site.mas("repair")
+    assert site.four_places(session) == {"stopped"}
+
+
 def test_a_whole_workspace_has_nothing_to_repair(site: Site) -> None:
     assert site.json("repair", "--dry-run")["findings"] == []
     two_sessions(site)

@@ -135,6 +135,14 @@ class Corrupt(MasError):
     def __init__(self, path: str, why: str, hint: str = "mas repair") -> None:
         super().__init__(f"{path} is damaged: {why}", hint)
         self.path = path
+        self.is_newer = False
+
+    @classmethod
+    def newer(cls, path: str, version: int) -> Corrupt:
+        """A file that is whole, and written by a newer MAS: nothing for this one to mend."""
+        error = cls(path, f"it was written by a newer MAS (version {version} of it)", "mas version")
+        error.is_newer = True
+        return error
 
 
 class Disk(MasError):

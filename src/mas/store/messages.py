@@ -235,7 +235,7 @@ def _opened(path: str) -> sqlite3.Connection:
             # A new one gets its name when it is whole.
             raise _Damage("it is empty")
         if version > VERSION:
-            raise Corrupt(path, f"it was written by a newer MAS (version {version} of it)", "mas version")
+            raise Corrupt.newer(path, version)
         if version < VERSION:
             _migrate(connection)
     except BaseException:

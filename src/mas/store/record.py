@@ -80,6 +80,8 @@ class Records:
         """The same for a session kept elsewhere, such as in the trash."""
         try:
             return _session(json.loads(read_file(paths.metadata)), session_id)
+        except _Newer as newer:
+            raise Corrupt.newer(paths.metadata, newer.version) from None
         except FileNotFoundError:
             if not os.path.isdir(paths.root):
                 raise NoSession(session_id) from None
@@ -215,6 +217,14 @@ class Records:
         )
 
 
+class _Newer(Exception):
+    """What a newer MAS wrote."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
 def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
     return {
         "version": METADATA_VERSION,
@@ -239,6 +249,8 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
 
 def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
     if body["version"] != METADATA_VERSION:
+        if isinstance(body["version"], int) and body["version"] > METADATA_VERSION:
+            raise _Newer(body["version"])
         raise ValueError(f"version {body['version']} is not known to this MAS")
     if body["sessionId"] != session_id:
         raise ValueError(f"it belongs to session {body['sessionId']}")
