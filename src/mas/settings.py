@@ -1,7 +1,6 @@
 """Settings: flags, then the environment, then the workspace's config file. The only reader of os.environ."""
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
+from mas.model.fields import parse_json
 from mas.model.ids import shown
 from mas.model.isolation import Mode, Policy, SessionLimits, Tier, parse_policy, parse_session_limits
 
@@ -187,7 +187,7 @@ def read_config(path: str) -> Mapping[str, Any]:
     hint = f"mend it, or: mv {path} {path}.bad; mas init {os.path.dirname(path)}"
     try:
         with open(path, "rb") as file:
-            config = json.loads(file.read())
+            config = parse_json(file.read())
     except FileNotFoundError:
         return {}
     except ValueError as error:

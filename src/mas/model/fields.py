@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from mas.model.errors import BadInput, MasError
 from mas.model.ids import shown
+
+Record = TypeVar("Record", bound=tuple[Any, ...])
+
+
+def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - raw JSON
+    """What JSON says; `ValueError` for what is none, and for what is nested deeper than anybody writes it."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def parse_record(kind: type[Record], body: Any) -> Record:  # noqa: ANN401 - raw JSON
+    """The named tuple that a JSON object has the fields of; `ValueError` if it has others, or one of another type."""
+    try:
+        record = kind(**body)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    for (name, hint), value in zip(kind.__annotations__.items(), record, strict=True):
+        if isinstance(value, bool) or not isinstance(value, getattr(hint, "__supertype__", hint)):
+            raise ValueError(f"{name} cannot be {shown(str(value))}")
+    return record
 
 
 @contextmanager

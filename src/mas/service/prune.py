@@ -53,8 +53,11 @@ def _chosen(world: World, status: str, policy: Policy) -> Iterator[Pruned]:
 
 
 def _age(since: str, now: str) -> float:
-    """Seconds between two times; what has no time is as old as can be."""
-    begun, ended = (timegm(strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) if stamp else 0 for stamp in (since, now))
+    """Seconds between two times; what has no time is as old as can be, what has one that is none is not old."""
+    try:
+        begun, ended = (timegm(strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) if stamp else 0 for stamp in (since, now))
+    except ValueError:
+        return 0
     return ended - begun
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mas.model.fields import parse_json, parse_record
 from mas.model.ids import SessionId, is_session_id
 from mas.store.atomic import make_directory, remove_file, remove_unfinished, sync_directory, write_atomic
 from mas.store.layout import PRIVATE_DIR, Layout
@@ -82,10 +83,12 @@ class Archives:
     def _info(self, session_id: SessionId) -> ArchiveInfo:
         try:
             with open(self._note(session_id), "rb") as file:
-                return ArchiveInfo(**json.loads(file.read()))
-        except (OSError, ValueError, TypeError):
-            size = os.stat(self.path(session_id)).st_size
-            return ArchiveInfo(session_id, "", "", None, 0, size)
+                info = parse_record(ArchiveInfo, parse_json(file.read()))
+            if info.session_id == session_id:
+                return info
+        except (OSError, ValueError):
+            pass
+        return ArchiveInfo(session_id, "", "", None, 0, os.stat(self.path(session_id)).st_size)
 
     def _note(self, session_id: str) -> str:
         return os.path.join(self._layout.archive, f"{session_id}.json")

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from mas.model.errors import Busy, MasError
+from mas.model.fields import parse_json, parse_record
 from mas.model.ids import is_session_id
 from mas.store.atomic import open_lock, remove_file, still_at, sync_directory, try_lock, write_all
 from mas.store.layout import Layout
@@ -185,10 +186,12 @@ class Intents:
     def _read(self, path: str) -> Intent | None:
         try:
             with open(path, "rb") as file:
-                return Intent(**json.loads(file.read()))
-        except (FileNotFoundError, ValueError, TypeError):
+                intent = parse_record(Intent, parse_json(file.read()))
+        except (FileNotFoundError, ValueError):
             # A line cut off by a crash was never acknowledged: its owner had done nothing yet.
             return None
+        # One that speaks of another session than it is kept for was written by nobody who had that.
+        return intent if intent.session_id == os.path.basename(path) else None
 
     @contextmanager
     def _session_lock(self, session_id: str) -> Iterator[None]:

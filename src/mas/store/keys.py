@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mas.model.fields import parse_json
+from mas.model.ids import is_session_id
 from mas.store.atomic import ensure_directory, locked, read_file, remove_file, remove_unfinished, write_atomic
 from mas.store.layout import PRIVATE_DIR, Layout
 
@@ -25,14 +27,15 @@ class Key:
         self.done = False
         self.is_other_request = False
         try:
-            body = json.loads(read_file(path))
-            self.is_other_request = body["request"] != request
-            self.session_id, self.done = str(body["sessionId"]), bool(body["done"])
+            body = parse_json(read_file(path))
+            session_id, done, other = body["sessionId"], body["done"] is True, body["request"] != request
+            if is_session_id(session_id):
+                self.session_id, self.done, self.is_other_request = session_id, done, other
         except FileNotFoundError:
             return
         except (ValueError, KeyError, TypeError):
             # Half a file cannot be: it is replaced whole. Whatever this is, it is none of ours.
-            self.session_id = None
+            return
 
     def note(self, session_id: str, done: bool) -> None:
         """Remember the session, before it is started and when it has been."""

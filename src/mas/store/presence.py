@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from mas.model.errors import Conflict, ServerRunning, Unavailable
+from mas.model.fields import parse_json
 from mas.model.reports import ServerInfo
 from mas.store import address
 from mas.store.atomic import ensure_directory, open_lock, read_file, remove_file, try_lock, write_atomic
@@ -22,6 +23,7 @@ _PATIENCE = 15.0
 _A_LOOK = 0.3
 _LOOK_AGAIN = 0.01
 _TRIES = 5
+_HIGHEST_PID = 1 << 31
 
 
 class Presence:
@@ -112,8 +114,8 @@ class Presence:
         if not self.is_held():
             return None
         try:
-            return _info(json.loads(read_file(self._info_path)))
-        except (OSError, ValueError, KeyError, TypeError):
+            return _info(parse_json(read_file(self._info_path)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
 
     def await_one(self) -> ServerInfo | None:
@@ -162,9 +164,12 @@ class Presence:
 
 
 def _info(body: Any) -> ServerInfo:  # noqa: ANN401 - raw JSON
-    idle = body.get("until_idle")
+    idle, pid = body.get("until_idle"), int(body["pid"])
+    # Signals are sent to it: some numbers mean many processes.
+    if not 1 < pid < _HIGHEST_PID:
+        raise ValueError(f"no process is {pid}")
     return ServerInfo(
-        int(body["pid"]),
+        pid,
         str(body["url"]),
         str(body["socket"]),
         str(body["started_at"]),

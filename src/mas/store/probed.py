@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from mas.model.fields import parse_json
 from mas.store.layout import PRIVATE_FILE, Layout
 
 
@@ -18,7 +19,7 @@ class Probed:
     def read(self) -> dict[str, str]:
         try:
             with open(self._path, "rb") as file:
-                body = json.loads(file.read())
+                body = parse_json(file.read())
             if body["key"] != self._key:
                 return {}
             return {str(name): str(value) for name, value in body["found"].items()}

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mas.model.errors import BadInput, Corrupt, NoSession
-from mas.model.ids import SessionId
+from mas.model.fields import parse_json, parse_record, text
+from mas.model.ids import SessionId, is_agent_id
 from mas.model.isolation import (
     Isolation,
     parse_policy,
@@ -79,7 +80,7 @@ class Records:
     def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
         """The same for a session kept elsewhere, such as in the trash."""
         try:
-            return _session(json.loads(read_file(paths.metadata)), session_id)
+            return _session(parse_json(read_file(paths.metadata)), session_id)
         except _Newer as newer:
             raise Corrupt.newer(paths.metadata, newer.version) from None
         except FileNotFoundError:
@@ -110,7 +111,7 @@ class Records:
         path = self.paths(session_id).config
         try:
             # Its agents are written out: what the team of that name is by now does not matter.
-            run = parse_run(json.loads(read_file(path)), lambda name: TEAMS.get(name) or Team(name, ()))
+            run = parse_run(parse_json(read_file(path)), lambda name: TEAMS.get(name) or Team(name, ()))
             if not run.team.units:
                 raise ValueError("it names no agents")
             return run
@@ -260,14 +261,27 @@ def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw
         created_at=str(body["createdAt"]),
         started_at=str(body["startedAt"]),
         last_activity=str(body["lastActivity"]),
-        name=body["name"],
-        socket=body["tmuxSocket"],
-        agents=tuple(AgentRun(**agent) for agent in body["agents"]),
-        origin=body["origin"],
+        name=_text(body, "name"),
+        socket=_text(body, "tmuxSocket"),
+        agents=tuple(map(_agent, body["agents"])),
+        origin=_text(body, "origin"),
         isolation=_isolation(body.get("isolation")),
         limits=parse_session_limits(body.get("limits")),
-        reason=body.get("reason"),
+        reason=text(body, "reason"),
     )
+
+
+def _agent(body: Any) -> AgentRun:  # noqa: ANN401 - raw JSON
+    agent = parse_record(AgentRun, body)
+    # Its files are found by it.
+    if not is_agent_id(agent.id):
+        raise ValueError(f"it names an agent {agent.id[:20]!r}")
+    return agent
+
+
+def _text(body: Any, key: str) -> str | None:  # noqa: ANN401 - raw JSON
+    """Text or nothing, which must be said."""
+    return text({key: body[key]}, key)
 
 
 def _isolation_body(isolation: Isolation | None) -> dict[str, Any] | None:
@@ -290,7 +304,7 @@ def _isolation(body: Any) -> Isolation | None:  # noqa: ANN401 - raw JSON
         str(body["tier"]),
         str(body["how"]),
         tuple(map(str, body["notEnforced"])),
-        body["account"],
+        _text(body, "account"),
         parse_policy(body["policy"]),
     )
 

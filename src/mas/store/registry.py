@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from mas.model.errors import Corrupt
+from mas.model.fields import parse_json
 from mas.model.ids import is_session_id
 from mas.model.session import Gone, Session, Status
 from mas.store.atomic import (
@@ -100,11 +101,11 @@ class Registry:
     def _parsed(self) -> list[IndexEntry]:
         data = self._read_bytes()
         try:
-            sessions = json.loads(data)["sessions"]
+            sessions = parse_json(data)["sessions"]
             if not isinstance(sessions, list):
                 raise TypeError("sessions is not a list")
             return [_entry(item) for item in sessions]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise Corrupt(self._layout.registry_index, str(error)) from None
 
     def put(self, entry: IndexEntry) -> None:
@@ -138,7 +139,10 @@ class Registry:
         with locked(self._layout.registry_lock):
             lines = self._canonical(session_id)
             if span := _span(lines, session_id):
-                entry = _entry(json.loads(lines[span]))
+                try:
+                    entry = _entry(parse_json(lines[span]))
+                except (ValueError, KeyError, TypeError, OverflowError) as error:
+                    raise Corrupt(self._layout.registry_index, str(error)) from None
                 lines[span] = _line_of(entry._replace(last_activity=self._now()), self._layout)
                 self._replace(lines)
 

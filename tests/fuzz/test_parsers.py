@@ -1,0 +1,68 @@
+"""Every parser of what agents and people write, on few inputs that are the same each time; `make fuzz` tries many."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.fuzz.files import ENTRY, INTENT, METADATA, NOTE, SERVER, index_of
+from tests.fuzz.ground import PARSERS, Ground, Parser
+from tests.fuzz.properties import try_many, try_one
+from tests.fuzz.shapes import DEEP
+from tests.site import short_directory
+
+_FEW = 30
+_READ_AS_JSON = (
+    *(
+        "index",
+        "metadata",
+        "session-config",
+        "legacy-config",
+        "workspace-config",
+        "intent",
+        "archive-note",
+        "agent-report",
+    ),
+    *("request-key", "probed", "server-info", "agent-events", "events", "hook-payload", "terminal-frame"),
+)
+
+
+def changed(body: dict[str, Any], **fields: Any) -> bytes:
+    return json.dumps({**body, **fields}, separators=(",", ":")).encode()
+
+
+# What some parser once tripped over.
+FOUND = {
+    "a number that is none": ("index", index_of(changed(ENTRY, agents=float("inf")))),
+    "an entry that cannot be read": ("index", index_of(changed(ENTRY, status=[]))),
+    "a name that is no text": ("metadata", changed(METADATA, name=["x"])),
+    "a reason that is no text": ("metadata", changed(METADATA, reason={})),
+    "a socket that is no text": ("metadata", changed(METADATA, tmuxSocket=5)),
+    "an agent that is a path": ("metadata", changed(METADATA, agents=[{**METADATA["agents"][0], "id": "../x"}])),
+    "an agent without a role": ("metadata", changed(METADATA, agents=[{**METADATA["agents"][0], "role": None}])),
+    "a time that is none": ("metadata", changed(METADATA, lastActivity="+")),
+    "an account that is no text": ("metadata", changed(METADATA, isolation={**METADATA["isolation"], "account": 5})),
+    "an intent of another session": ("intent", changed(INTENT, session_id=INTENT["session_id"].replace("0", "f"))),
+    "a verb that is no text": ("intent", changed(INTENT, verb=["start"])),
+    "a note of another session": ("archive-note", changed(NOTE, session_id=NOTE["session_id"].replace("0", "f"))),
+    "a count that is no number": ("archive-note", changed(NOTE, agents="x")),
+    "a server that is a list": ("server-info", b"[]"),
+    "a server that is every process": ("server-info", changed(SERVER, pid=-1)),
+    "a server without end": ("server-info", changed(SERVER, pid=float("inf"))),
+    "a key of no session": ("request-key", b'{"request":"x","sessionId":"../..","done":true}'),
+    **{f"deep JSON as {name}": (name, b"[" * DEEP) for name in _READ_AS_JSON},
+    **{f"deep TOML as {name}": (name, b"a=" + b"[" * DEEP) for name in ("team-files", "provider-file")},
+}
+
+
+@pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
+def test_a_parser_holds_what_it_promises_whatever_it_reads(parser: Parser) -> None:
+    try_many(parser, _FEW)
+
+
+@pytest.mark.parametrize(("name", "data"), FOUND.values(), ids=FOUND)
+def test_what_was_found_once_is_not_found_again(name: str, data: bytes) -> None:
+    with short_directory() as directory:
+        try_one(PARSERS[name], Ground(directory), data)

@@ -1,0 +1,103 @@
+"""What comes in requests and on the command line."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from mas.client.unwire import unwire
+from mas.model.errors import BadInput
+from mas.model.ids import find_session, parse_name
+from mas.model.isolation import parse_size, shown_size
+from mas.model.message import LARGEST, parse_message, parse_message_id
+from mas.model.principal import Principal, named_by
+from mas.model.run import Run, parse_run, run_body
+from mas.model.views import SessionDetail
+from mas.pane.typed import Typed
+from mas.service.access import Access
+from mas.store.secrets import Secrets
+from tests.fuzz.files import RUN
+from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _json(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+@PARSERS.of(RUN, "{}", '{"sessionMode":"x","team":"pair"}')
+def run(ground: Ground, data: bytes) -> None:
+    """A run is understood, or refused by what is wrong with it; written down, it is the same."""
+    asked = parse_run(_json(data))
+    assert is_typed(Run, asked)
+    assert parse_run(json.loads(json.dumps(run_body(asked)))) == asked._replace(
+        isolation=asked.policy, limits=asked.all_limits
+    )
+
+
+@PARSERS.of("hello\n\tworld", "größe")
+def message(ground: Ground, data: bytes) -> None:
+    """What may be sent can be pasted: nothing in it is a key, and the launcher knows it by its header alone."""
+    text = parse_message(_text(data))
+    assert len(text.encode()) <= LARGEST
+    notes: list[tuple[str, str]] = []
+    watching = Typed(lambda what, name: notes.append((what, name)))
+    header = "[MAS from=person to=00 id=m-0123456789abcdef]"
+    watching.feed(f"\x1b[200~{header}\n{text}\x1b[201~\r".encode())
+    watching.tell()
+    assert notes[:2] == [("typed", "m-0123456789abcdef"), ("entered", "m-0123456789abcdef")]
+
+
+@PARSERS.of("512MiB", "1.5 GiB", "7")
+def size(ground: Ground, data: bytes) -> None:
+    number = parse_size(_text(data), "size")
+    assert 1 <= number <= 1 << 62
+    shown = shown_size(number)
+    assert "." in shown or parse_size(shown, "size") == number
+
+
+@PARSERS.of(ID, ID[:8], f"mas-{ID[:8]}", "m-0123456789abcdef", "a name")
+def names(ground: Ground, data: bytes) -> None:
+    for parse in (lambda text: find_session(text, [ID]), parse_message_id, parse_name):
+        with suppress(BadInput):
+            assert is_typed(str, parse(_text(data)))
+
+
+@PARSERS.of(f"mas-agent.{ID}.{AGENT}.x", "1999999999.abc")
+def token(ground: Ground, data: bytes) -> None:
+    """No token, cookie or code that nobody gave out opens anything."""
+    access = Access(Secrets(ground.layout), lambda: 0.0)
+    text = _text(data)
+    assert is_typed(Principal | None, named_by(text))
+    assert access.who(text) is None
+    assert not access.knows_cookie(text)
+    assert not access.spend_code(text)
+
+
+@PARSERS.of(
+    json.dumps(
+        {
+            "sessionId": ID,
+            "tmuxSession": "mas-x",
+            "status": "active",
+            "createdAt": NOW,
+            "lastActivity": NOW,
+            "workingDir": "/x",
+            "name": None,
+            "agents": [],
+            "warnings": [],
+        }
+    )
+)
+def answer(ground: Ground, data: bytes) -> None:
+    """What a server answers is what is expected of it, or a `ValueError`, which the client puts into words."""
+    try:
+        assert is_typed(SessionDetail, unwire(SessionDetail, _json(data)))
+    except ValueError:
+        return
