@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from mas.model.errors import MasError
 from tests.fuzz import files, streams, words  # noqa: F401 - they add their parsers
 from tests.fuzz.ground import Ground, Parser
-from tests.fuzz.shapes import bytes_for
+from tests.fuzz.shapes import Input, bytes_for
 from tests.site import short_directory
 
 # Seconds of processor time: far more than any of them takes, however busy the machine is.
@@ -25,8 +25,12 @@ class TookTooLong(BaseException):
 
 def try_one(parser: Parser, ground: Ground, data: bytes) -> None:
     """Give it these bytes; a refusal in MAS's own words is fine."""
-    with _in_time(), suppress(MasError):
-        parser.run(ground, data)
+    try:
+        with _in_time(), suppress(MasError):
+            parser.run(ground, data)
+    except BaseException as error:
+        error.add_note(f"{parser.name} was given {Input(data)!r}")
+        raise
 
 
 def try_many(parser: Parser, examples: int, start: int | None = None) -> None:

@@ -7,19 +7,21 @@ import os
 import random
 import socket
 import tarfile
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zstandard import ZstdCompressor, ZstdDecompressor
+from zstandard import ZstdCompressionParameters, ZstdCompressor, ZstdDecompressor
 
-from mas.model.errors import Corrupt
+from mas.model.errors import BadInput, Corrupt, DiskFull
 from mas.model.ids import SessionId
+from mas.store import pack
 from mas.store.archive import ArchiveInfo, Archives
 from mas.store.layout import Layout
-from mas.store.tree import remove_tree
+from mas.store.tree import remove_tree, usage
 from mas.store.workspace import Workspace
 from tests.site import short_directory
 from tests.store.samples import NOW, mode, new_id, ordinary_user, picture, put, read
@@ -68,6 +70,14 @@ def other(name: str, kind: bytes, target: str = "") -> tuple[tarfile.TarInfo, by
     return member, b""
 
 
+def sparse(size: int, *parts: tuple[int, int]) -> tuple[tarfile.TarInfo, bytes]:
+    """A file of that size that says to hold something in the given parts."""
+    numbers = "".join(f"{number}\n" for number in (len(parts), *(number for part in parts for number in part)))
+    member, data = file("sparse", numbers.encode().ljust(512, b"\0") + b"x" * sum(length for _, length in parts))
+    member.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(size)}
+    return member, data
+
+
 def plant(archives: Archives, *members: tuple[tarfile.TarInfo, bytes]) -> None:
     """An archive that MAS did not write."""
     data = io.BytesIO()
@@ -75,6 +85,10 @@ def plant(archives: Archives, *members: tuple[tarfile.TarInfo, bytes]) -> None:
         for member, content in members:
             tar.addfile(member, io.BytesIO(content))
     plant_bytes(archives, ZstdCompressor().compress(data.getvalue()))
+
+
+def plain_of(archives: Archives) -> bytes:
+    return ZstdDecompressor().decompressobj().decompress(read(archives.path(ID)))
 
 
 def plant_bytes(archives: Archives, data: bytes) -> None:
@@ -153,7 +167,7 @@ def test_an_archive_is_listed_with_what_is_known_of_it(layout: Layout, archives:
     put(layout.session(ID).root, "file", b"x" * 1000)
     packed = archives.pack(info(), None)
     assert list(archives.list()) == [packed]
-    assert packed == info()._replace(size=os.stat(archives.path(ID)).st_size)
+    assert packed == info()._replace(size=os.stat(archives.path(ID)).st_size, held=len(plain_of(archives)))
     assert mode(archives.path(ID)) == 0o600
     for note in (b"", b"garbage", b"[]", b"{}", b'{"x":1}'):
         put(layout.archive, f"{ID}.json", note)
@@ -241,6 +255,12 @@ TAMPERED = {
     "no name": [file(".")],
     "dots inside": [other("a", tarfile.DIRTYPE), file("a/./b")],
     "empty link": [other("a", tarfile.SYMTYPE, "")],
+    "long name": [file("x" * 300)],
+    "long path": [file("/".join(["x" * 200] * 30))],
+    "long link": [other("a", tarfile.SYMTYPE, "x" * 5000)],
+    "long name of a directory": [other("x" * 300, tarfile.DIRTYPE)],
+    "sparse beyond any file": [sparse(1 << 62)],
+    "sparse beyond its end": [sparse(5, (4, 10))],
 }
 
 
@@ -250,11 +270,13 @@ def test_members_mas_would_not_have_written_are_refused_and_nothing_appears_outs
 ) -> None:
     plant(archives, *members)
     before = {path: fact for path, fact in picture(place, times=False).items() if ID not in path}
+    planted = read(archives.path(ID))
     with pytest.raises(Corrupt) as refused:
         archives.unpack(ID, None)
     assert refused.value.path == archives.path(ID)
     assert {path: fact for path, fact in picture(place, times=False).items() if ID not in path} == before
     assert not os.path.lexists("/tmp/mas-evil")
+    assert read(archives.path(ID)) == planted
 
 
 def test_a_time_no_file_can_have_is_refused(layout: Layout, archives: Archives) -> None:
@@ -373,3 +395,108 @@ def test_huge_files_of_nothing_are_packed_in_no_time_and_come_back_as_such(layou
         assert file.read(6) == b"\0here\0"
         file.seek(0)
         assert file.read(5) == b"here\0"
+
+
+def bomb(kind: bytes, size: int) -> bytes:
+    """A member of that many zeros, which are next to nothing when compressed."""
+    member = tarfile.TarInfo("bomb")
+    member.type, member.size = kind, size
+    packing = ZstdCompressor().compressobj()
+    packed = packing.compress(member.tobuf(tarfile.PAX_FORMAT)[-512:])
+    for _ in range(size >> 20):
+        packed += packing.compress(bytes(1 << 20))
+    return packed + packing.compress(bytes(1024)) + packing.flush()
+
+
+def test_a_bomb_ends_where_the_archive_said_it_would(layout: Layout, archives: Archives) -> None:
+    put(layout.session(ID).root, "file", b"x" * 5000)
+    archives.pack(info(), None)
+    remove_tree(layout.session(ID).root)
+    archives.make_room(ID)
+    plant_bytes(archives, bomb(tarfile.REGTYPE, 64 << 20))
+    with pytest.raises(Corrupt, match="more than the 10240 bytes that were packed"):
+        archives.unpack(ID, None)
+    assert usage(layout.session(ID).root).disk <= 1 << 20
+
+
+@pytest.mark.parametrize("note", [True, False], ids=["that says so", "whose note is lost"])
+def test_an_archive_larger_than_the_disk_is_refused_before_anything_is_written(
+    layout: Layout, archives: Archives, monkeypatch: pytest.MonkeyPatch, note: bool
+) -> None:
+    put(layout.session(ID).root, "file", bytes(8 << 20))
+    archives.pack(info(), None)
+    remove_tree(layout.session(ID).root)
+    archives.make_room(ID)
+    if not note:
+        os.unlink(os.path.join(layout.archive, f"{ID}.json"))
+    real = os.statvfs(layout.root)
+    small = os.statvfs_result((real.f_bsize, 1024, 4096, 1024, 1024, *real[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda path: small)
+    with pytest.raises(DiskFull):
+        archives.unpack(ID, None)
+    assert os.listdir(layout.session(ID).root) == []
+    monkeypatch.undo()
+    archives.unpack(ID, None)
+    assert os.stat(layout.session(ID).at("file")).st_size == 8 << 20
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_is_never_read_into_memory_that_is_no_header(archives: Archives, kind: bytes) -> None:
+    plant_bytes(archives, bomb(kind, 64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Corrupt, match="a header of"):
+            archives.unpack(ID, None)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_size_that_is_only_declared_fills_nothing(layout: Layout, archives: Archives) -> None:
+    member = tarfile.TarInfo("huge")
+    member.size = 1 << 60
+    plant_bytes(archives, ZstdCompressor().compress(member.tobuf(tarfile.GNU_FORMAT) + bytes(2048)))
+    with pytest.raises(Corrupt):
+        archives.unpack(ID, None)
+    assert usage(layout.session(ID).root).disk < 1 << 20
+
+
+def test_members_are_forgotten_one_after_the_other(archives: Archives) -> None:
+    """Millions of them would otherwise take a gigabyte of memory for each."""
+    plant(archives, *(file(f"{number:06d}", b"") for number in range(2000)))
+    with pack._opened(archives.path(ID)) as archive:
+        assert max(len(archive.tar.members) for _ in archive.members()) == 1
+
+
+def test_a_window_larger_than_any_we_write_is_refused(archives: Archives) -> None:
+    far = ZstdCompressionParameters.from_level(1, window_log=28)
+    packing = ZstdCompressor(compression_params=far).compressobj()
+    plant_bytes(archives, packing.compress(bytes(10240)) + packing.flush())
+    with pytest.raises(Corrupt, match="memory"):
+        archives.unpack(ID, None)
+
+
+def test_nothing_comes_back_that_runs_as_somebody_else(layout: Layout, archives: Archives) -> None:
+    member, data = file("program", b"#!/bin/sh")
+    member.mode = 0o6755
+    directory, _ = other("directory", tarfile.DIRTYPE)
+    directory.mode = 0o7777
+    plant(archives, (member, data), (directory, b""))
+    archives.unpack(ID, None)
+    assert (mode(layout.session(ID).at("program")), mode(layout.session(ID).at("directory"))) == (0o755, 0o777)
+
+
+def test_what_could_not_be_brought_back_is_not_packed(layout: Layout, archives: Archives) -> None:
+    """With relative steps an agent can go deeper than any path leads."""
+    root = layout.session(ID).root
+    fd = os.open(root, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 150, dir_fd=fd)
+        inner = os.open("d" * 150, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+    with pytest.raises(BadInput, match="so long"):
+        archives.pack(info(), None)
+    assert not archives.has(ID)
+    assert os.path.isdir(os.path.join(root, "d" * 150))

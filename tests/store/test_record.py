@@ -23,6 +23,7 @@ from tests.store.samples import NOW, a_session, mode, new_id, put, read
 ID = new_id()
 TEXT = st.text(st.characters(codec="utf-8"), max_size=10)
 FILE_TEXT = st.binary(max_size=10).map(lambda data: os.fsdecode(data.translate(None, b"\0\n\r")))
+AGENTS = st.integers(0, 99).map("{:02d}".format)
 SESSIONS = st.builds(
     Session,
     id=st.just(ID),
@@ -33,7 +34,7 @@ SESSIONS = st.builds(
     name=st.none() | TEXT,
     socket=st.none() | FILE_TEXT,
     agents=st.lists(
-        st.builds(AgentRun, TEXT, TEXT, TEXT, TEXT, st.none() | FILE_TEXT, st.none() | TEXT), max_size=3
+        st.builds(AgentRun, AGENTS, TEXT, TEXT, TEXT, st.none() | FILE_TEXT, st.none() | TEXT), max_size=3
     ).map(tuple),
     origin=st.none() | FILE_TEXT,
     isolation=st.none() | ISOLATIONS,

@@ -22,6 +22,8 @@ class ArchiveInfo(NamedTuple):
     name: str | None
     agents: int
     size: int
+    held: int | None = None
+    """How many bytes were packed, where that is known."""
 
 
 class Archives:
@@ -43,8 +45,8 @@ class Archives:
         half = self.path(info.session_id) + ".tmp"
         # What agents kept for a moment is not worth keeping, and would be gone at the next start.
         remove_tree(self._layout.session(info.session_id).temporary)
-        pack_tree(self._layout.session(info.session_id).root, half, progress)
-        packed = info._replace(size=os.stat(half).st_size)
+        held = pack_tree(self._layout.session(info.session_id).root, half, progress)
+        packed = info._replace(size=os.stat(half).st_size, held=held)
         write_atomic(self._note(info.session_id), (json.dumps(packed._asdict()) + "\n").encode())
         os.rename(half, self.path(info.session_id))
         sync_directory(self._layout.archive)
@@ -59,7 +61,7 @@ class Archives:
         from mas.store.pack import unpack_tree
 
         target = self._layout.session(session_id).root
-        unpack_tree(self.path(session_id), target, progress)
+        unpack_tree(self.path(session_id), target, progress, self._info(session_id).held)
         sync_tree(target)
 
     def drop_half(self, session_id: str) -> None:

@@ -5,6 +5,7 @@ Kept apart from the archives themselves because `tarfile` and `hashlib` cost mor
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -15,7 +16,8 @@ from typing import IO, Any, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from mas.model.errors import Corrupt
+from mas.model.errors import BadInput, Corrupt, DiskFull
+from mas.model.ids import shown
 from mas.store.beneath import is_foreign
 from mas.store.tree import Progress, parts_of, usage, walk
 
@@ -24,6 +26,17 @@ _LEVEL = 3
 _TAR_BLOCK = 512
 # More than this, and the length of what is packed would stand where that of the file does.
 _LARGEST_SPARSE = 1 << 32
+# More than any name, link or list of parts takes in the headers of a member; they are read into memory at once.
+_LONGEST_HEADER = 1 << 20
+_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
+# The compressor that packs looks back 2 MiB; one that makes us remember far more was another.
+_LARGEST_WINDOW = 1 << 27
+# No path is longer, for the system calls that unpack it.
+_LONGEST_PATH = 4096
+# What the disk says of a member that no file can be.
+_NO_FILE = {errno.ENAMETOOLONG, errno.EFBIG, errno.EINVAL, errno.ELOOP}
 # The last four are what members that stand in each other's way, or in nothing, come to.
 _UNREADABLE = (
     tarfile.TarError, ZstdError, ValueError, EOFError, OverflowError,
@@ -39,23 +52,41 @@ class _Fact(NamedTuple):
     content: str
 
 
-def pack_tree(source: str, target: str, progress: Progress | None) -> None:
-    """Pack the directory `source` into the file `target`, then read that back; `Corrupt` if it differs."""
+def pack_tree(source: str, target: str, progress: Progress | None) -> int:
+    """Pack the directory `source` into the file `target`, then read that back; `Corrupt` if it differs.
+
+    Answers how many bytes it holds, before they were compressed.
+    """
     facts = _write(source, target, progress)
     try:
-        found = _contents(target)
+        found, held = _contents(target)
     except _UNREADABLE as error:
         raise Corrupt(target, str(error)) from None
     if found != facts:
         raise Corrupt(target, "it does not read back as it was written")
+    return held
 
 
-def unpack_tree(path: str, target: str, progress: Progress | None) -> None:
-    """Unpack `path` into the empty directory `target`; `Corrupt` for what `pack_tree` would not have written."""
+def unpack_tree(path: str, target: str, progress: Progress | None, held: int | None = None) -> None:
+    """Unpack `path` into the empty directory `target`; `Corrupt` for what `pack_tree` would not have written.
+
+    It is read no further than the `held` bytes it was packed of. Where nobody knows those they are counted first, and
+    either way nothing is written that the disk has no room for.
+    """
     try:
-        _extract(path, target, progress)
+        free = os.statvfs(target)
+        room = free.f_bavail * free.f_frsize
+        if held is None:
+            held = _length(path, room)
+        if held > room:
+            raise DiskFull(f"{path} holds {held} bytes, and the disk has room for {room}", "df -h")
+        _extract(path, target, progress, held)
     except _UNREADABLE as error:
         raise Corrupt(path, str(error)) from None
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        raise Corrupt(path, f"{shown(os.path.basename(error.filename or ''))}: {error.strerror}") from None
 
 
 def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fact]:
@@ -70,6 +101,8 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
             tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
             for entry in walk(source):
+                if len(os.fsencode(os.path.join(source, entry.path))) >= _LONGEST_PATH:
+                    raise BadInput(f"No path may be so long in an archive: {shown(entry.path[:80])}…")
                 member = _member(entry.path, entry.info)
                 content = ""
                 if member.issym():
@@ -152,23 +185,33 @@ def _member(path: str, info: os.stat_result) -> tarfile.TarInfo:
     return member
 
 
-def _contents(path: str) -> dict[str, _Fact]:
-    """What a whole archive reads back as."""
+def _contents(path: str) -> tuple[dict[str, _Fact], int]:
+    """What a whole archive reads back as, and how long it is uncompressed."""
     found = {}
-    with _opened(path) as tar:
-        for member in tar:
-            content = _digest(tar, member) if member.isreg() else member.linkname
+    with _opened(path) as archive:
+        for member in archive.members():
+            content = _digest(archive.tar, member) if member.isreg() else member.linkname
             found[member.name] = _Fact(_kind(member), member.mode, content)
-    return found
+    return found, archive.plain.length
 
 
-def _extract(path: str, target: str, progress: Progress | None) -> None:
+def _length(path: str, most: int) -> int:
+    """How long an archive is uncompressed; `DiskFull` as soon as that is more than `most`."""
+    with open(path, "rb") as raw:
+        plain = _Plain(raw, None)
+        while plain.read(1 << 20):
+            if plain.length > most:
+                raise DiskFull(f"{path} holds more than the {most} bytes the disk has room for", "df -h")
+        return plain.length
+
+
+def _extract(path: str, target: str, progress: Progress | None, held: int) -> None:
     """Unpack with links made last, so that no member can be written through one."""
     links: list[tarfile.TarInfo] = []
     directories: list[tarfile.TarInfo] = []
     done = 0
-    with _opened(path) as tar:
-        for member in tar:
+    with _opened(path, held) as archive:
+        for member in archive.members():
             name = _beneath(member.name)
             there = os.path.join(target, name)
             if member.isdir():
@@ -177,7 +220,7 @@ def _extract(path: str, target: str, progress: Progress | None) -> None:
             elif member.issym():
                 links.append(member)
             elif member.isreg():
-                _extract_file(tar, there, member)
+                _extract_file(archive.tar, there, member)
                 done += member.size
                 if progress:
                     progress(done, done)
@@ -218,6 +261,13 @@ class _Member(tarfile.TarInfo):
     """A member whose damaged header is an error, where `tarfile` would take it for the end of the archive."""
 
     @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> _Member:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _HEADERS and member.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size} bytes")
+        return member
+
+    @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> _Member:
         try:
             return super().fromtarfile(tar)
@@ -230,23 +280,49 @@ class _Member(tarfile.TarInfo):
 class _opened:  # noqa: N801 - a context manager used like a function
     """The tar stream inside a compressed archive, which is read to its end: there is the checksum."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, most: int | None = None) -> None:
         self._path = path
+        self._most = most
 
-    def __enter__(self) -> tarfile.TarFile:
+    def __enter__(self) -> _opened:
         self._raw = open(self._path, "rb")
-        self._plain = ZstdDecompressor().stream_reader(self._raw)
+        self.plain = _Plain(self._raw, self._most)
         try:
-            self._tar = tarfile.open(fileobj=io.BufferedReader(self._plain, 1 << 20), mode="r|", tarinfo=_Member)
+            self.tar = tarfile.open(fileobj=io.BufferedReader(self.plain, 1 << 20), mode="r|", tarinfo=_Member)
         except BaseException:
             self._raw.close()
             raise
-        return self._tar
+        return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        with self._raw, self._tar:
-            while not failed and self._plain.read(1 << 20):
+        with self._raw, self.tar:
+            while not failed and self.plain.read(1 << 20):
                 pass
+
+    def members(self) -> Iterator[tarfile.TarInfo]:
+        """All members, each forgotten by the time of the next: there may be millions."""
+        while member := self.tar.next():
+            yield member
+            self.tar.members.clear()
+
+
+class _Plain(io.RawIOBase):
+    """What was compressed, and how much of it was read; `ValueError` past the most that it may be."""
+
+    def __init__(self, raw: IO[bytes], most: int | None) -> None:
+        self._stream = ZstdDecompressor(max_window_size=_LARGEST_WINDOW).stream_reader(raw, closefd=False)
+        self._most = most
+        self.length = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - anything that can be written to
+        count = self._stream.readinto(buffer)
+        self.length += count
+        if self._most is not None and self.length > self._most:
+            raise ValueError(f"it holds more than the {self._most} bytes that were packed")
+        return int(count)
 
 
 class _Hashing:

@@ -1,0 +1,29 @@
+"""Lets what a parser does with its bytes guide which bytes it is given next (atheris): `python -m tests.fuzz.guided NAME`.
+
+All further arguments are libFuzzer's: `-runs=…`, `-seed=…`, a directory to begin with, a file to try again.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["mas"]):
+    from tests.fuzz.properties import try_one
+from tests.fuzz.ground import PARSERS, Ground
+from tests.site import short_directory
+
+
+def main() -> None:
+    """Never returns: libFuzzer ends the process."""
+    parser = PARSERS[sys.argv.pop(1)]
+    # In memory only: `atexit` is not for what libFuzzer ends.
+    with short_directory() as directory:
+        ground = Ground(directory)
+        atheris.Setup(sys.argv, lambda data: try_one(parser, ground, data))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
