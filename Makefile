@@ -4,7 +4,7 @@ BIN := .venv/bin
 PY_FILES := src tests benchmarks reference hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
-.PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak lock clean
+.PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak dist smoke lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -43,17 +43,25 @@ docs-serve: .docs/.ready .venv/.run  ## Show the documentation on loopback, buil
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
-fuzz: setup  ## Ten thousand requests made from the API's own description
-	$(BIN)/python -m tests.http.fuzz 10000
+fuzz: setup .fuzz/.ready  ## Ten thousand requests to the API, and every parser at length (ARGS='--only parsers')
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 soak: setup  ## 200 concurrent processes, every session checked
 	$(BIN)/python -m benchmarks.soak
+
+dist: setup  ## Build the source archive and the wheel into dist/, and try them
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(MAKE) smoke
+
+smoke: setup .dist/.ready  ## Install what is in dist/ with pipx and uv, without Node, and run a team with it
+	$(BIN)/python -m tests.dist
 
 lock: setup  ## Pin the newest versions (needs uv)
 	scripts/lock
 
 clean:  ## Remove .venv, .real, what was built and caches
-	rm -rf .venv .docs site .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .docs .dist .fuzz site .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
 	PYTHON=$(PYTHON) scripts/setup run
@@ -68,4 +76,16 @@ clean:  ## Remove .venv, .real, what was built and caches
 .docs/.ready: requirements/docs.txt
 	$(PYTHON) -m venv --clear .docs
 	.docs/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
+	touch $@
+
+.dist/.ready: requirements/dist.txt
+	$(PYTHON) -m venv --clear .dist
+	.dist/bin/python -m pip install -q --require-hashes -r requirements/dist.txt
+	touch $@
+
+.fuzz/.ready: requirements/fuzz.txt .venv/.run
+	rm -rf .fuzz
+	$(BIN)/python -m pip install -q --require-hashes --no-deps --only-binary :all: --target .fuzz -r $< || \
+		echo "There is no atheris for this machine: parsers are fuzzed without guidance" >&2
+	mkdir -p .fuzz
 	touch $@

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -44,8 +45,8 @@ def fuzz_parsers(parsers: list[Parser], examples: int, seed: int) -> list[str]:
 
 def fuzz_guided(parsers: list[Parser], examples: int, seed: int) -> list[str]:
     """The same, each in a process of its own that learns from what it covers; answers which failed."""
-    if not os.path.isdir(_GUIDE):
-        _say("left out: atheris is not installed (make setup-fuzz says why)")
+    if not os.path.isdir(os.path.join(_GUIDE, "atheris")):
+        _say("left out: there is no atheris here (make fuzz would have installed it)")
         return []
     os.makedirs(_KEPT, exist_ok=True)
     return [parser.name for parser in parsers if not _guided(parser, examples, seed)]
@@ -69,7 +70,7 @@ def _guided(parser: Parser, examples: int, seed: int) -> bool:
             errors="replace",
             check=False,
         )
-    last = [line for line in done.stderr.splitlines() if line.startswith("#")][-1:]
+    last = [line for line in done.stderr.splitlines() if re.match(r"#\d", line)][-1:]
     _say(f"{parser.name}: {' '.join(''.join(last).split()) or 'did not begin'}")
     if done.returncode:
         sys.stdout.write(done.stdout + done.stderr)

@@ -1,4 +1,4 @@
-"""Lets what a parser does with its bytes guide which bytes it is given next (atheris): `python -m tests.fuzz.guided NAME`.
+"""Lets what a parser does guide which bytes it is given next, by atheris: `python -m tests.fuzz.guided NAME`.
 
 All further arguments are libFuzzer's: `-runs=…`, `-seed=…`, a directory to begin with, a file to try again.
 """
@@ -18,7 +18,6 @@ from tests.site import short_directory
 def main() -> None:
     """Never returns: libFuzzer ends the process."""
     parser = PARSERS[sys.argv.pop(1)]
-    # In memory only: `atexit` is not for what libFuzzer ends.
     with short_directory() as directory:
         ground = Ground(directory)
         atheris.Setup(sys.argv, lambda data: try_one(parser, ground, data))
