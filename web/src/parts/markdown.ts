@@ -11,11 +11,14 @@ export type Part =
   | { kind: "code"; text: string }
   | { kind: "rule" };
 
-const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
-const ITEM = /^( {0,3}(?:[-*+]|(\d+)[.)])\s+)(.*)$/;
+// Agents write what is read here: no pattern may look at the same text again and again, and nothing goes on without end.
+const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\][]+)\]\(([^)\s]{1,2000})\)/g;
+const ITEM = /^( {0,3}(?:[-*+]|(\d+)[.)])\s+)(.*)$/s;
 const FENCE = /^\s*(```|~~~)/;
+const DEEPEST = 20;
 
-export function parseMarkdown(text: string): Part[] {
+export function parseMarkdown(text: string, depth = 0): Part[] {
+  if (depth > DEEPEST) return [{ kind: "paragraph", inline: [{ kind: "text", text }] }];
   const lines = text.replace(/\r\n?/g, "\n").split("\n");
   const parts: Part[] = [];
   let at = 0;
@@ -29,23 +32,23 @@ export function parseMarkdown(text: string): Part[] {
   };
   while (at < lines.length) {
     const line = lines[at] ?? "";
-    const heading = /^(#{1,6})\s+(.*?)\s*#*$/.exec(line);
+    const heading = /^(#{1,6})\s+(.*)$/s.exec(line);
     if (FENCE.test(line)) {
       at += 1;
       parts.push({ kind: "code", text: gather((next) => !FENCE.test(next)).join("\n") });
       at += 1;
     } else if (heading) {
-      parts.push({ kind: "heading", level: heading[1]?.length ?? 1, inline: parseInline(heading[2] ?? "") });
+      parts.push({ kind: "heading", level: heading[1]?.length ?? 1, inline: parseInline(unmarked(heading[2] ?? "")) });
       at += 1;
     } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
       parts.push({ kind: "rule" });
       at += 1;
     } else if (ITEM.test(line)) {
-      parts.push(list(gather((next) => ITEM.test(next) || /^\s{2,}\S/.test(next) || (next.trim() === "" && /^\s{2,}\S/.test(lines[at + 1] ?? "")))));
+      parts.push(list(gather((next) => ITEM.test(next) || /^\s{2,}\S/.test(next) || (next.trim() === "" && /^\s{2,}\S/.test(lines[at + 1] ?? ""))), depth));
     } else if (line.startsWith(">")) {
       const quoted = gather((next) => next.startsWith(">")).map((one) => one.replace(/^>\s?/, ""));
       parts.push({ kind: "quote", inline: parseInline(quoted.join(" ")) });
-    } else if (line.startsWith("|") && /^\|[\s:|-]+\|?\s*$/.test(lines[at + 1] ?? "")) {
+    } else if (line.startsWith("|") && /^\|[\s:|-]+$/.test(lines[at + 1] ?? "")) {
       const [head = [], , ...rows] = gather((next) => next.startsWith("|")).map(cells);
       parts.push({ kind: "table", head, rows });
     } else if (line.trim() === "") {
@@ -61,7 +64,7 @@ export function parseMarkdown(text: string): Part[] {
 }
 
 /** The items of a list; whatever is indented beneath one belongs to it. */
-function list(lines: readonly string[]): Part {
+function list(lines: readonly string[], depth: number): Part {
   const items: string[][] = [];
   let ordered = false;
   let indent = 0;
@@ -76,7 +79,14 @@ function list(lines: readonly string[]): Part {
       items.at(-1)?.push(line.slice(Math.min(indent, blank)));
     }
   }
-  return { kind: "list", ordered, items: items.map((item) => parseMarkdown(item.join("\n"))) };
+  return { kind: "list", ordered, items: items.map((item) => parseMarkdown(item.join("\n"), depth + 1)) };
+}
+
+/** A heading without the marks that may end it. */
+function unmarked(text: string): string {
+  let end = text.trimEnd().length;
+  while (text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trimEnd();
 }
 
 function cells(line: string): Inline[][] {

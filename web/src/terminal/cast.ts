@@ -13,20 +13,28 @@ export interface Cast {
   seconds: number;
 }
 
-/** The recording a text holds. A last line that is half written does not count. */
+// No terminal is larger, and the page draws every cell.
+const LARGEST = 1000;
+const KINDS: readonly string[] = ["o", "r", "m"];
+
+/** The recording a text holds; an error if it is none. A last line that is half written does not count. */
 export function parseCast(text: string): Cast {
   const [head = "", ...lines] = text.split("\n");
-  const header = JSON.parse(head) as { width?: number; height?: number };
+  const header = JSON.parse(head) as { width?: unknown; height?: unknown } | null;
   const moments: Moment[] = [];
   for (const line of lines) {
     try {
       const [at, kind, data] = JSON.parse(line) as [number, Moment["kind"], string];
-      if (typeof at === "number" && typeof data === "string") moments.push({ at, kind, data });
+      if (typeof at === "number" && typeof data === "string" && KINDS.includes(kind)) moments.push({ at, kind, data });
     } catch {
       // An end in the middle of a line, or none at all.
     }
   }
-  return { columns: header.width ?? 80, rows: header.height ?? 24, moments, seconds: moments.at(-1)?.at ?? 0 };
+  return { columns: bounded(header?.width, 80), rows: bounded(header?.height, 24), moments, seconds: moments.at(-1)?.at ?? 0 };
+}
+
+function bounded(size: unknown, usual: number): number {
+  return typeof size === "number" && size >= 1 ? Math.min(Math.floor(size), LARGEST) : usual;
 }
 
 /** How many moments there are up to a time. */
@@ -46,7 +54,7 @@ export function sizeAt(cast: Cast, count: number): { columns: number; rows: numb
   for (let number = count - 1; number >= 0; number -= 1) {
     const moment = cast.moments[number];
     const size = moment?.kind === "r" ? /^(\d+)x(\d+)$/.exec(moment.data) : null;
-    if (size) return { columns: Number(size[1]), rows: Number(size[2]) };
+    if (size) return { columns: bounded(Number(size[1]), 80), rows: bounded(Number(size[2]), 24) };
   }
   return { columns: cast.columns, rows: cast.rows };
 }
