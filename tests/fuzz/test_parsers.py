@@ -52,6 +52,8 @@ FOUND = {
     "a server that is every process": ("server-info", changed(SERVER, pid=-1)),
     "a server without end": ("server-info", changed(SERVER, pid=float("inf"))),
     "a key of no session": ("request-key", b'{"request":"x","sessionId":"../..","done":true}'),
+    "a number of a team without end": ("team-files", b"a=" + b"1" * 5000),
+    "a number of a provider without end": ("provider-file", b"a=" + b"1" * 5000),
     **{f"deep JSON as {name}": (name, b"[" * DEEP) for name in _READ_AS_JSON},
     **{f"deep TOML as {name}": (name, b"a=" + b"[" * DEEP) for name in ("team-files", "provider-file")},
 }

@@ -13,7 +13,7 @@ from mas.model.ids import shown
 Record = TypeVar("Record", bound=tuple[Any, ...])
 
 
-def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - raw JSON
+def parse_json(data: str | bytes | bytearray) -> Any:  # noqa: ANN401 - raw JSON
     """What JSON says; `ValueError` for what is none, and for what is nested deeper than anybody writes it."""
     try:
         return json.loads(data)
@@ -28,7 +28,8 @@ def parse_record(kind: type[Record], body: Any) -> Record:  # noqa: ANN401 - raw
     except TypeError as error:
         raise ValueError(str(error)) from None
     for (name, hint), value in zip(kind.__annotations__.items(), record, strict=True):
-        if isinstance(value, bool) or not isinstance(value, getattr(hint, "__supertype__", hint)):
+        wanted: Any = getattr(hint, "__supertype__", hint)
+        if isinstance(value, bool) or not isinstance(value, wanted):
             raise ValueError(f"{name} cannot be {shown(str(value))}")
     return record
 

@@ -155,7 +155,7 @@ def read_provider(path: str, name: str) -> Provider:
     try:
         with open(path, "rb") as file:
             body = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not TOML: {error}") from None
     except FileNotFoundError:
         raise NotFound(f"No provider file {path}") from None

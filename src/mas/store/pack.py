@@ -261,7 +261,7 @@ class _Member(tarfile.TarInfo):
     """A member whose damaged header is an error, where `tarfile` would take it for the end of the archive."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> _Member:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
         member = super().frombuf(buf, encoding, errors)
         if member.type in _HEADERS and member.size > _LONGEST_HEADER:
             raise tarfile.ReadError(f"a header of {member.size} bytes")
@@ -303,7 +303,7 @@ class _opened:  # noqa: N801 - a context manager used like a function
         """All members, each forgotten by the time of the next: there may be millions."""
         while member := self.tar.next():
             yield member
-            self.tar.members.clear()
+            self.tar.members.clear()  # type: ignore[attr-defined]
 
 
 class _Plain(io.RawIOBase):

@@ -39,7 +39,7 @@ class Teams:
         try:
             with open(path, "rb") as file:
                 return parse_team_file(tomllib.load(file), name)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             return broken_team(name, f"{path} is not TOML: {error}")
         except BadInput as error:
             return broken_team(name, f"{path}: {error.message}")
