@@ -301,13 +301,15 @@ def archive(ground: Ground, data: bytes) -> None:
     before = sorted(os.listdir(ground.layout.root))
     try:
         unpack_tree(path, target, None)
-        for entry in walk(target):
+        for entry in walk(target, past_closed=True):
             assert (
                 stat.S_ISREG(entry.info.st_mode) or stat.S_ISDIR(entry.info.st_mode) or stat.S_ISLNK(entry.info.st_mode)
             )
     finally:
         assert sorted(os.listdir(ground.layout.root)) == before
         assert _content(path) == data
+        # It may be shut even for its owner.
+        remove_tree(target)
 
 
 _EVENTS = [

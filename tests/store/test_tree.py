@@ -449,3 +449,13 @@ def test_usage_counts_however_deep_it_is_and_what_is_moved_away_meanwhile_is_lef
             if name == "b":
                 os.rename(os.path.join(source, "a", "b"), os.path.join(source, "b"))
     assert sorted(seen) == ["a", "b", "c"]
+
+
+def test_a_walk_past_what_is_closed_passes_by_a_directory_that_may_only_be_listed(place: str) -> None:
+    with ordinary_user(place):
+        put(place, "tree/shut/file")
+        put(place, "tree/z")
+        root, shut = os.path.join(place, "tree"), os.path.join(place, "tree", "shut")
+        os.chmod(shut, 0o400)
+        assert [entry.path for entry in walk(root, past_closed=True)] == ["shut", "z"]
+        os.chmod(shut, 0o700)

@@ -70,6 +70,11 @@ def _walk(fd: int, prefix: str, depth: int, past_closed: bool) -> Iterator[Entry
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
             continue
+        except PermissionError:
+            # A directory that may be read, but not entered.
+            if past_closed:
+                continue
+            raise
         path = f"{prefix}{name}"
         yield Entry(path, name, info, fd)
         if stat.S_ISDIR(info.st_mode):
