@@ -19,7 +19,7 @@ from tests.http import fuzz as api
 from tests.site import REPOSITORY, short_directory
 
 PARTS = ("api", "parsers", "guided")
-_EXAMPLES = {"api": 10_000, "parsers": 2_000, "guided": 50_000}
+_EXAMPLES = {"api": 10_000, "parsers": 2_000, "guided": 5_000}
 # No parser may need more, whatever it is given.
 _MEMORY = 2 << 30
 _GUIDE = os.path.join(REPOSITORY, ".fuzz")
