@@ -184,7 +184,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
         return _dispatch([*rest[:1], "--help"], out)
     module = load(command)
     try:
-        args = command_parser(command, module).parse_args(rest)
+        args = parsed(command_parser(command, module), rest)
     except HelpAsked as asked:
         out.raw(str(asked))
         return 0
@@ -193,6 +193,12 @@ def _dispatch(argv: list[str], out: Render) -> int:
     args.server = _server(command, args.url or top.url, args.token or top.token, args.workspace)
     args.json = out.as_json = args.json or top.json
     return module.run(args, out)
+
+
+def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
+    """What the words say. One that may be left out is not looked for behind options unless it must be somewhere."""
+    args, strangers = parser.parse_known_args(words)
+    return parser.parse_intermixed_args(words) if strangers else args
 
 
 def _server(command: str, url: str | None, token: str | None, workspace: str | None) -> ServerAddress | None:
