@@ -7,7 +7,7 @@ import os
 import httpx
 
 from tests.e2e.standin import tmux_name
-from tests.site import Site
+from tests.site import Site, until
 
 
 def test_up_makes_a_workspace_starts_a_team_and_serves_it_and_all_of_that_only_once(bare: Site) -> None:
@@ -20,6 +20,20 @@ def test_up_makes_a_workspace_starts_a_team_and_serves_it_and_all_of_that_only_o
     assert "already running" in again.stderr
     assert again.stdout.startswith(f"{first['server']['url']}/login?code=")
     assert bare.tmux_sessions() == {tmux_name(first["session"]["sessionId"])}
+
+
+def test_the_demo_team_of_up_is_at_work(bare: Site) -> None:
+    session = bare.json("up", bare.root, "--port", "0", env={"MAS_WORKSPACE_ROOT": ""})["session"]["sessionId"]
+    notes = bare.session(session, "unit", "21", "notes.md")
+    until(lambda: os.path.exists(notes), "what an agent of a unit made of the first task")
+    tasks = [message for message in bare.json("inbox", session)["messages"] if message["from"] is None]
+    assert len(tasks) == 3
+
+
+def test_up_gives_nothing_to_do_to_agents_that_may_cost_something(bare: Site) -> None:
+    bare.mas("init", bare.root, "--provider", "shell")
+    session = bare.json("up", bare.root, "--port", "0")["session"]["sessionId"]
+    assert bare.json("inbox", session)["messages"] == []
 
 
 def test_the_address_that_up_prints_signs_a_browser_in_once(bare: Site) -> None:

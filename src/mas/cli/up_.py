@@ -15,6 +15,13 @@ from mas.model.views import SessionDetail
 from mas.service.mas import Mas
 from mas.settings import find_root, has_browser
 
+# What a new team of demo agents is given to do, so that there is something to see.
+_TASKS = (
+    "Plan the landing page of a small bakery",
+    "Find out what could go wrong with it",
+    "Write the words that announce it",
+)
+
 EXAMPLES = """
 mas up
 mas up ~/teams/shop
@@ -64,6 +71,9 @@ def _running(mas: Mas, out: Render) -> SessionDetail:
     out.talk(
         f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} in {short_path(session.working_dir)}"
     )
+    if {agent.provider for agent in session.agents} == {"demo"}:
+        for task in _TASKS:
+            mas.send(SessionId(session.session_id), session.agents[0].id, task)
     return session
 
 

@@ -1,7 +1,8 @@
 """The demo agent: a small program that behaves like a real agent CLI, with no model behind it.
 
 It takes messages by paste, works a moment, reports its states (OSC 7501), asks for permission when told to, and in a
-team passes a task on and collects the reports. Run by path with `python -ISE`, so it imports the standard library only.
+team passes a task on and collects the reports. A task is worked on in steps that can be watched. Run by path with
+`python -ISE`, so it imports the standard library only.
 """
 
 import binascii
@@ -15,6 +16,7 @@ import time
 import tty
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 # A checker takes this name for true; `typing` itself would slow the start of every agent.
 TYPE_CHECKING = False
@@ -27,11 +29,12 @@ _ESCAPE = b"\x1b"
 _OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
 _SHOWN = 200
 _HELP = """\
-Type a message and press Enter. In a team, 00 passes a task on and shows the reports. Commands:
-  /ask [QUESTION]   ask for a permission        /work SECONDS     be busy
-  /die [STATUS]     end at once                 /hang             never answer again, whatever the signal
-  /ignore-signals   end only when killed        /flood MB         print much
-  /env              show the session            /help  /quit"""
+Type a message and press Enter. In a team, 00 passes a task on and shows the
+reports. Commands:
+  /ask [QUESTION]   ask for a permission    /work SECONDS   be busy
+  /die [STATUS]     end at once             /hang           never answer again
+  /ignore-signals   end only when killed    /flood MB       print much
+  /env              show the session        /help  /quit"""
 _HEADER = re.compile(r"\[MAS from=(\S+) to=(\S+) id=(\S+)\]")
 # A task or report of one piece of work: its number, and the agent it comes from.
 _MARKED = re.compile(r"(task|report): \[([0-9a-f]{6}) by (\d\d)\] ?")
@@ -39,6 +42,8 @@ _AGENT = re.compile(r"\d\d")
 # Enter that comes this soon after a question was typed before it was seen: real programs ignore it too.
 _TOO_SOON = 0.5
 _SHORTEST_WORK, _LONGEST_WORK = 0.1, 0.5
+# A step of a task takes so many times as long as a message, so that one can watch it.
+_STEP = 4
 _LONGEST_COMMAND = 3600.0
 _MOST_FLOOD = 1024
 _GLANCE = 0.02
@@ -250,12 +255,13 @@ class Demo:
         self._works: dict[str, Work] = {}
         self._busy_until: float | None = None
         self._then: Message | None = None
+        self._steps: deque[Callable[[], str]] = deque()
         self._asked_at: float | None = None
         self._state = ""
         self._prompt = f"{agent}> "
 
     def begin(self, resumed: bool) -> None:
-        show(f"Demo agent {self._agent}: it has no model behind it and answers by rule.\n{_HELP}\n")
+        show(f"Demo agent {self._agent}, no model behind it. Try /help\n")
         if resumed:
             show("(demo) resumed: what it was sent before is in inbox.md\n")
         show(f"\x1b[?2004h{self._prompt}")
@@ -284,7 +290,10 @@ class Demo:
         for target, work, why in self._sender.ended():
             if why:
                 self._not_sent(target, work, why)
-        if self._busy_until is not None and self._clock() >= self._busy_until:
+        while self._steps and self._is_due():
+            self._say(f"\x1b[32m✓\x1b[0m {self._steps.popleft()()}")
+            self._busy_until = (self._busy_until or 0.0) + self._pause() * _STEP
+        if self._is_due():
             self._busy_until, done, self._then = None, self._then, None
             if done is not None:
                 self._finish(done)
@@ -292,6 +301,9 @@ class Demo:
             self._take(self._waiting.popleft())
         if self._busy_until is None and self._asked_at is None:
             self._report("idle")
+
+    def _is_due(self) -> bool:
+        return self._busy_until is not None and self._clock() >= self._busy_until
 
     def _say(self, text: str) -> None:
         show(f"\r\x1b[K{text}\n{self._prompt}{self._editor.tail()}")
@@ -316,8 +328,14 @@ class Demo:
         keep(text)
         if message.kind == "report":
             self._collect(message)
+        elif message.kind == "task":
+            self._steps.extend((_read_role, partial(_read_workflow, self._agent), partial(_write_notes, message.body)))
+            self._work(self._pause() * _STEP, message)
         else:
-            self._work(_work_time() / self._speed, message)
+            self._work(self._pause(), message)
+
+    def _pause(self) -> float:
+        return (_SHORTEST_WORK + (_LONGEST_WORK - _SHORTEST_WORK) * os.urandom(1)[0] / 255) / self._speed
 
     def _command(self, text: str) -> None:
         word, _, rest = text.strip().partition(" ")
@@ -412,8 +430,32 @@ class Demo:
             self._close(name, work)
 
 
-def _work_time() -> float:
-    return _SHORTEST_WORK + (_LONGEST_WORK - _SHORTEST_WORK) * os.urandom(1)[0] / 255
+def _read_role() -> str:
+    return _read("ROLE.md")
+
+
+def _read_workflow(agent: str) -> str:
+    directory = os.environ.get("WORKFLOWS_DIR", "")
+    try:
+        own = [name for name in sorted(os.listdir(directory)) if name.startswith(agent)]
+    except OSError:
+        own = []
+    return _read(os.path.join(directory, own[0])) if own else "there is no workflow to read"
+
+
+def _read(path: str) -> str:
+    name = os.path.basename(path)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return f"read {name}, {sum(1 for _ in file)} lines"
+    except OSError as error:
+        return f"could not read {name}: {error.strerror}"
+
+
+def _write_notes(task: str) -> str:
+    with open("notes.md", "a", encoding="utf-8") as file:
+        file.write(f"- {task}\n")
+    return "wrote notes.md"
 
 
 def _done(task: str) -> str:
