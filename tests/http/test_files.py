@@ -36,6 +36,9 @@ class Place:
     def file(self, path: str, **options: int) -> httpx.Response:
         return self._get("file", path, **options)
 
+    def download(self, path: str) -> httpx.Response:
+        return self._get("download", path)
+
     def files(self, path: str) -> httpx.Response:
         return self._get("files", path)
 
@@ -68,6 +71,28 @@ def test_a_file_is_read_as_it_is_and_never_shown_as_a_page(place: Place) -> None
     assert answer.headers["x-file-size"] == "26"
     assert place.file("unit/00/page.html", offset=8, most=5).content == b"alert"
     assert place.file("unit/00/page.html", offset=1 << 40).content == b""
+
+
+def test_a_whole_file_is_downloaded_however_large(place: Place) -> None:
+    data = os.urandom(1 << 10) * (5 << 10)
+    place.put("large", data)
+    answer = place.download("unit/00/large")
+    assert answer.content == data
+    assert answer.headers["content-length"] == str(len(data))
+    assert answer.headers["content-disposition"].startswith("attachment;")
+    place.put("none", b"")
+    assert place.download("unit/00/none").content == b""
+    assert place.download("unit/00/absent").status_code == 404
+    assert place.download("unit/00").status_code == 422
+
+
+def test_a_download_of_a_file_that_becomes_shorter_breaks_off(place: Place) -> None:
+    path = place.put("shrinking", bytes(32 << 20))
+    where = f"/sessions/{place.session}/download?path=unit/00/shrinking"
+    with place.served.client().stream("GET", where) as answer, pytest.raises(httpx.RemoteProtocolError):
+        os.truncate(path, 10)
+        for _ in answer.iter_raw():
+            pass
 
 
 def test_any_name_can_be_told(place: Place) -> None:

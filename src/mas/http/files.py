@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
 from mas.http.product import Product, known
 from mas.http.wire import SessionPath, answer, answers, refused
+from mas.model.errors import MasError
 from mas.model.files import FileListing, FilePart
+from mas.model.ids import SessionId
+from mas.service.mas import Mas
 
 router = APIRouter(tags=["files"])
 
 FilePath = Annotated[str, Query(max_length=4096, description="Relative to the session's directory")]
 Offset = Annotated[int, Query(ge=0, le=1 << 50)]
 Most = Annotated[int, Query(ge=1, le=4 << 20)]
+_PIECE = 1 << 20
 
 
 @router.get("/sessions/{sessionId}/files", summary="List files", **answers(FileListing, 200, 404, 410))
@@ -44,6 +50,34 @@ def file(
 
 
 @router.get(
+    "/sessions/{sessionId}/download",
+    summary="Download a file",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}, **refused(404, 410)},
+)
+def download(mas: Product, session_id: SessionPath, path: Annotated[FilePath, Query(min_length=1)]) -> Response:
+    """A whole file however large, as long as it is when it is asked for."""
+    with known(mas, session_id) as session:
+        first = mas.file(session, path, 0, _PIECE)
+    headers = {**_headers(first), "Content-Length": str(first.size)}
+    return StreamingResponse(_all_of(mas, session, first), 200, headers, "application/octet-stream")
+
+
+def _all_of(mas: Mas, session: SessionId, part: FilePart) -> Iterator[bytes]:
+    """Piece by piece; ends too early, which the other end notices, where the file has become shorter or is gone."""
+    size, sent = part.size, 0
+    while part.data:
+        yield part.data[: size - sent]
+        sent += len(part.data)
+        if sent >= size:
+            return
+        try:
+            part = mas.file(session, part.path, sent, _PIECE)
+        except MasError:
+            return
+
+
+@router.get(
     "/template-file",
     summary="Read a template",
     response_class=Response,
@@ -60,10 +94,13 @@ def template_file(
 
 
 def _bytes(part: FilePart) -> Response:
+    return Response(part.data, 200, _headers(part), "application/octet-stream")
+
+
+def _headers(part: FilePart) -> dict[str, str]:
     name = quote(part.path.rpartition("/")[2])
-    headers = {
+    return {
         "X-File-Size": str(part.size),
         # Never shown as a page of ours: an agent may have written it.
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
     }
-    return Response(part.data, 200, headers, "application/octet-stream")
