@@ -6,7 +6,6 @@ import { parseInline, parseMarkdown } from "../src/parts/markdown.ts";
 import type { Team } from "../src/protocol/shapes.ts";
 import { errorFor, runBody, type RunForm } from "../src/state/run.ts";
 import { linesOf, numbersIn, parseMetrics } from "../src/state/samples.ts";
-import { parseCast, sizeAt, upTo } from "../src/terminal/cast.ts";
 
 test("Markdown becomes values, and a link leads to the web or nowhere", () => {
   assert.deepEqual(parseInline("a `b` **c** [d](https://e) [f](javascript://alert) <script>"), [
@@ -52,14 +51,6 @@ test("a message moves up to whom both answer to, and down again", () => {
   assert.equal(way("person", "21"), "person 00 20 21");
   assert.equal(way("11", "nobody"), "");
   assert.ok(nodes.every((node) => node.x > 0 && node.x < 100));
-});
-
-test("a recording is shown as it was at any time, also while its last line is being written", () => {
-  const cast = parseCast('{"version":2,"width":100,"height":30}\n[0.5,"o","a"]\n[1.5,"r","80x24"]\n[2.5,"o","b"]\n[3.0,"o","c');
-  assert.deepEqual([cast.columns, cast.rows, cast.seconds, cast.moments.length], [100, 30, 2.5, 3]);
-  assert.deepEqual([0, 0.5, 2, 9].map((at) => upTo(cast, at)), [0, 1, 2, 3]);
-  assert.deepEqual(sizeAt(cast, 1), { columns: 100, rows: 30 });
-  assert.deepEqual(sizeAt(cast, 3), { columns: 80, rows: 24 });
 });
 
 test("numbers are found whatever the server calls them", () => {

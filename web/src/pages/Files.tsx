@@ -1,4 +1,4 @@
-// A session's files: browse, read, download, replay.
+// A session's files: browse, read, compare with the template, download, replay.
 
 import { useState, type ReactNode } from "react";
 import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";
@@ -10,26 +10,42 @@ import { useLoaded, useNow } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref } from "../state/route.ts";
 import { ago, bytes } from "../state/words.ts";
+import { plain, readPart, type Part } from "../state/part.ts";
 import { Replay } from "./Replay.tsx";
 
-const MOST = 1 << 20;
-const MOST_CAST = 16 << 20;
-const PIECE = 4 << 20;
+interface Listing {
+  path: string;
+  entries: FileEntry[];
+}
 
 export function FilesView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
-  const isFile = /\.[a-z0-9]+(\.\d+)?$/i.test(file);
-  const folder = isFile ? file.split("/").slice(0, -1).join("/") : file;
+  const parent = file.split("/").slice(0, -1).join("/");
+  const { value, problem, again } = useListing(detail.sessionId, parent);
+  const name = file.split("/").at(-1) ?? "";
+  // Only the folder a thing lies in tells what it is: names do not.
+  const known = value?.path === parent ? value : null;
+  const kind = file === "" ? "directory" : known && (known.entries.find((entry) => entry.name === name)?.kind ?? "absent");
+  const folder = kind === "directory" ? file : parent;
   return (
-    <div className="files">
+    <div className={kind === "file" ? "files reading" : "files"}>
       <section aria-label="Folder">
         <Crumbs id={detail.sessionId} at={folder} />
-        <Folder id={detail.sessionId} at={folder} file={file} />
+        {kind && <Folder id={detail.sessionId} at={folder} file={file} />}
       </section>
       <section aria-label="File">
-        {isFile ? <FileView key={file} detail={detail} file={file} /> : <Empty>Choose a file. Recordings (<code>.cast</code>, in <code>logs</code>) can be replayed.</Empty>}
+        {problem && file !== "" ? <ProblemBox problem={problem} retry={again} /> : !kind && <Loading what="the folder" />}
+        {kind === "directory" && <Empty>Choose a file. Recordings (<code>.cast</code>, in <code>logs</code>) can be replayed.</Empty>}
+        {kind === "file" && <FileView key={file} detail={detail} file={file} />}
+        {kind === "absent" && <Empty>There is no <code>{name}</code> here any more.</Empty>}
+        {(kind === "link" || kind === "other") && <Empty><code>{name}</code> is no file{kind === "link" && ": links are not followed"}.</Empty>}
       </section>
     </div>
   );
+}
+
+function useListing(id: string, at: string): ReturnType<typeof useLoaded<Listing>> {
+  const { api } = useMas();
+  return useLoaded(() => api.get<Listing>(path`/sessions/${id}/files`, { path: at || undefined }), [id, at]);
 }
 
 function Crumbs({ id, at }: { id: string; at: string }): ReactNode {
@@ -45,24 +61,20 @@ function Crumbs({ id, at }: { id: string; at: string }): ReactNode {
 }
 
 function Folder({ id, at, file }: { id: string; at: string; file: string }): ReactNode {
-  const { api } = useMas();
   const now = useNow();
-  const { value, problem, again } = useLoaded(
-    () => api.get<{ entries: FileEntry[] }>(path`/sessions/${id}/files`, { path: at || undefined }),
-    [id, at],
-  );
+  const { value, problem, again } = useListing(id, at);
   if (problem) return <ProblemBox problem={problem} retry={again} />;
-  if (!value) return <Loading what="files" />;
+  if (value?.path !== at) return <Loading what="files" />;
   if (value.entries.length === 0) return <Empty>Nothing is in here.</Empty>;
   return (
     <ul className="folder">
       {value.entries.map((entry) => {
         const where = at ? `${at}/${entry.name}` : entry.name;
         const name = entry.kind === "directory" ? `${entry.name}/` : entry.name;
-        const plain = entry.kind === "link" || entry.kind === "other";
+        const opens = entry.kind === "file" || entry.kind === "directory";
         return (
           <li key={entry.name}>
-            {plain ? <span>{name} <span className="quiet">{entry.kind}</span></span> : <a href={sessionHref(id, "files", where)} aria-current={where === file ? "page" : undefined}>{name}</a>}
+            {opens ? <a href={sessionHref(id, "files", where)} aria-current={where === file ? "page" : undefined}>{name}</a> : <span>{name} <span className="quiet">{entry.kind}</span></span>}
             <span className="quiet">{entry.kind === "file" && `${bytes(entry.size)} · `}{entry.modifiedAt && ago(entry.modifiedAt, now)}</span>
           </li>
         );
@@ -71,82 +83,72 @@ function Folder({ id, at, file }: { id: string; at: string; file: string }): Rea
   );
 }
 
-interface Content {
-  text: string;
-  size: number;
-  whole: boolean;
-  binary: boolean;
+function FileView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
+  if (/\.cast(\.\d+)?$/.test(file)) {
+    return (
+      <>
+        <div className="bar"><Title file={file} /><span className="grow" /><Download detail={detail} file={file} /></div>
+        <Replay key={file} sessionId={detail.sessionId} file={file} />
+      </>
+    );
+  }
+  return <TextView detail={detail} file={file} />;
 }
 
-function FileView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
-  const mas = useMas();
-  const [look, setLook] = useState<"page" | "source" | "diff">("page");
+type Look = "page" | "source" | "diff";
+
+function TextView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
+  const { api } = useMas();
+  const [look, setLook] = useState<Look>("page");
   const isMarkdown = /\.md$/i.test(file);
-  const hasTemplate = /^(unit|workflows)\//.test(file);
-  const toggle = (wanted: "source" | "diff"): void => setLook(look === wanted ? "page" : wanted);
-  const { value, problem, again } = useLoaded(() => read(mas.api, detail.sessionId, file, isCast(file) ? MOST_CAST : MOST, isLog(file)), [file]);
+  const isLog = /\.(log|jsonl)(\.\d+)?$/.test(file);
+  // Of a log the end is what one looks for.
+  const [from, setFrom] = useState<number | null>(isLog ? null : 0);
+  const { value, problem, again } = useLoaded(() => readPart(api, detail.sessionId, file, from), [file, from]);
+  const toggle = (wanted: Look): void => setLook(look === wanted ? "page" : wanted);
+  const text = value && !value.binary ? value : null;
   return (
     <>
       <div className="bar">
-        <h2>{file.split("/").at(-1)}</h2>
-        <span className="quiet">{value && bytes(value.size)}</span>
+        <Title file={file} size={value?.size} />
         <span className="grow" />
-        {isMarkdown && <button type="button" aria-pressed={look === "source"} onClick={() => toggle("source")}>Source</button>}
-        {hasTemplate && <button type="button" aria-pressed={look === "diff"} onClick={() => toggle("diff")}>Difference from template</button>}
+        {isMarkdown && text?.whole && <button type="button" aria-pressed={look === "source"} onClick={() => toggle("source")}>Source</button>}
+        {/^(unit|workflows)\//.test(file) && text?.whole && <button type="button" aria-pressed={look === "diff"} onClick={() => toggle("diff")}>Difference from template</button>}
         <button type="button" onClick={again}>Reload</button>
-        <a className="button" href={mas.fileHref(detail.sessionId, file)} download>Download</a>
+        <Download detail={detail} file={file} />
       </div>
       {problem && <ProblemBox problem={problem} retry={again} />}
       {!value && !problem && <Loading what="the file" />}
-      {value && !value.whole && <p className="quiet">{isLog(file) ? "The end of it" : "The beginning of it"}; download it to have all.</p>}
-      {value && <Shown file={file} content={value} look={look} />}
+      {value?.binary && <Empty>This is not text. Download it to look at it with a program of its own.</Empty>}
+      {text && !text.whole && <Pieces part={text} go={setFrom} />}
+      {text && <Shown file={file} text={text.text} look={text.whole ? look : "source"} />}
     </>
   );
 }
 
-function Shown({ file, content, look }: { file: string; content: Content; look: "page" | "source" | "diff" }): ReactNode {
-  if (isCast(file)) return <Replay text={content.text} startedAt={startOf(content.text)} />;
-  if (content.binary) return <Empty>Not text. Download it to look at it.</Empty>;
-  if (look === "diff") return <Difference file={file} text={content.text} />;
-  if (look === "page" && /\.md$/i.test(file)) return <Markdown text={content.text} />;
-  return <pre className="text" tabIndex={0} aria-label="Content">{plain(content.text)}</pre>;
+function Title({ file, size }: { file: string; size?: number | undefined }): ReactNode {
+  return <><h2>{file.split("/").at(-1)}</h2><span className="quiet">{size !== undefined && bytes(size)}</span></>;
 }
 
-function isCast(file: string): boolean {
-  return /\.cast(\.\d+)?$/.test(file);
+function Download({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
+  const mas = useMas();
+  return <a className="button" href={mas.downloadHref(detail.sessionId, file)} download>Download</a>;
 }
 
-function isLog(file: string): boolean {
-  return /\.(log|jsonl)(\.\d+)?$/.test(file);
+function Pieces({ part, go }: { part: Part; go: (from: number) => void }): ReactNode {
+  const end = part.from + part.length;
+  return (
+    <div className="bar" role="group" aria-label="Pieces">
+      <span className="quiet" role="status">Large: this is {bytes(part.from)} to {bytes(end)} of {bytes(part.size)}.</span>
+      <button type="button" disabled={part.from === 0} onClick={() => go(Math.max(0, part.from - part.most))}>Earlier</button>
+      <button type="button" disabled={end >= part.size} onClick={() => go(end)}>Later</button>
+    </div>
+  );
 }
 
-/** Read a file up to a size: from its beginning, or its end. */
-async function read(api: ReturnType<typeof useMas>["api"], id: string, file: string, most: number, tail: boolean): Promise<Content> {
-  const where = path`/sessions/${id}/file`;
-  const pieces: Uint8Array[] = [];
-  let { data, size } = await api.bytes(where, { path: file, most: Math.min(most, PIECE) });
-  let length = data.length;
-  if (tail && size > most) ({ data, size } = await api.bytes(where, { path: file, offset: size - most, most }));
-  pieces.push(data);
-  while (!tail && data.length > 0 && length < Math.min(size, most)) {
-    ({ data } = await api.bytes(where, { path: file, offset: length, most: PIECE }));
-    pieces.push(data);
-    length += data.length;
-  }
-  const all = new Uint8Array(await new Blob(pieces as Uint8Array<ArrayBuffer>[]).arrayBuffer());
-  return { text: new TextDecoder().decode(all), size, whole: all.length >= size, binary: all.subarray(0, 8000).includes(0) };
-}
-
-function startOf(text: string): string | null {
-  try {
-    const { timestamp } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { timestamp?: number };
-    return timestamp ? new Date(timestamp * 1000).toISOString() : null;
-  } catch {
-    return null;
-  }
-}
-
-/** Text of a terminal without what only a terminal understands. */
-function plain(text: string): string {
-  return text.replace(/\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f]/g, "");
+function Shown({ file, text, look }: { file: string; text: string; look: Look }): ReactNode {
+  if (look === "diff") return <Difference file={file} text={text} />;
+  if (text === "") return <Empty>Nothing is in it.</Empty>;
+  if (look === "page" && /\.md$/i.test(file)) return <Markdown text={text} />;
+  return <pre className="text" tabIndex={0} aria-label="Content">{plain(text)}</pre>;
 }

@@ -2,101 +2,156 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Terminal } from "@xterm/xterm";
-import { clock } from "../state/words.ts";
-import { parseCast, sizeAt, upTo, type Cast } from "../terminal/cast.ts";
+import { Loading, ProblemBox } from "../parts/basics.tsx";
+import { path, told, type Api, type Problem } from "../protocol/api.ts";
+import { useKeys } from "../state/hooks.ts";
+import { useMas } from "../state/mas.ts";
+import { bytes, clock } from "../state/words.ts";
+import { Cast } from "../terminal/cast.ts";
+import { Player } from "../terminal/player.ts";
+import { COLOURS, FONT } from "../terminal/screen.ts";
 
-const SPEEDS = [1, 4, 16, 64];
+const SPEEDS = [0.5, 1, 2, 4, 16, 64];
+const USUAL_SPEED = 4;
 const FRAME = 40;
+const STEP = 5;
 // Nobody wants to watch a pause of hours.
 const LONGEST_PAUSE = 2;
+const PIECE = 1 << 20;
+// What MAS records is smaller: this is for files that only look like it.
+const MOST = 32 << 20;
 
-export function Replay({ text, startedAt }: { text: string; startedAt: string | null }): ReactNode {
-  const cast = useMemo(() => {
-    try {
-      return parseCast(text);
-    } catch {
-      return null;
-    }
-  }, [text]);
-  if (!cast) return <p className="quiet">This is not a recording.</p>;
-  return <Player cast={cast} startedAt={startedAt} />;
+/** How much of a recording is there; what came first can be played meanwhile. */
+interface Loaded {
+  cast: Cast;
+  done: number;
+  size: number;
 }
 
-function Player({ cast, startedAt }: { cast: Cast; startedAt: string | null }): ReactNode {
-  const place = useRef<HTMLDivElement>(null);
-  const terminal = useRef<Terminal | null>(null);
-  const shown = useRef(0);
-  const [at, setAt] = useState(cast.seconds);
-  const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(4);
-
-  const seek = useCallback(
-    (seconds: number) => {
-      const screen = terminal.current;
-      if (!screen) return;
-      const wanted = upTo(cast, seconds);
-      if (wanted < shown.current) {
-        screen.reset();
-        shown.current = 0;
-      }
-      const size = sizeAt(cast, wanted);
-      if (screen.cols !== size.columns || screen.rows !== size.rows) screen.resize(size.columns, size.rows);
-      const printed = cast.moments.slice(shown.current, wanted).filter((moment) => moment.kind === "o");
-      screen.write(printed.map((moment) => moment.data).join(""));
-      shown.current = wanted;
-      setAt(seconds);
-    },
-    [cast],
+export function Replay({ sessionId, file }: { sessionId: string; file: string }): ReactNode {
+  const { api } = useMas();
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    let wanted = true;
+    const cast = new Cast();
+    const tell = (done: number, size: number): boolean => (wanted && setLoaded({ cast, done, size }), wanted);
+    load(api, sessionId, file, cast, tell).catch((error: unknown) => wanted && setProblem(told(error)));
+    return () => {
+      wanted = false;
+    };
+  }, [api, sessionId, file]);
+  return (
+    <>
+      {problem && <ProblemBox problem={problem} />}
+      {loaded ? <Deck loaded={loaded} /> : !problem && <Loading what="the recording" />}
+    </>
   );
+}
+
+/** Read a recording piece by piece, as long as somebody wants it. */
+async function load(api: Api, sessionId: string, file: string, cast: Cast, tell: (done: number, size: number) => boolean): Promise<void> {
+  const decoder = new TextDecoder();
+  let done = 0;
+  for (let size = 1; done < Math.min(size, MOST); ) {
+    const part = await api.bytes(path`/sessions/${sessionId}/file`, { path: file, offset: done, most: PIECE });
+    if (part.data.length === 0) break;
+    if (done === 0) size = part.size;
+    try {
+      cast.take(decoder.decode(part.data, { stream: true }));
+    } catch {
+      throw new Error("This is not a recording");
+    }
+    done += part.data.length;
+    if (!tell(done, size)) return;
+  }
+  if (done === 0) throw new Error("Nothing was recorded yet");
+}
+
+function Deck({ loaded }: { loaded: Loaded }): ReactNode {
+  const { cast } = loaded;
+  const place = useRef<HTMLDivElement>(null);
+  const player = useRef<Player | null>(null);
+  const end = cast.seconds;
+  // The end, however far that is, until another moment is chosen.
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState(USUAL_SPEED);
+  const at = Math.min(chosen ?? end, end);
 
   useEffect(() => {
     if (!place.current) return;
-    const made = new Terminal({ disableStdin: true, fontSize: 13, scrollback: 5000, theme: { background: "#14181c", foreground: "#d6dde3" } });
-    made.open(place.current);
-    terminal.current = made;
-    shown.current = 0;
-    seek(cast.seconds);
+    const terminal = new Terminal({ disableStdin: true, fontFamily: FONT, fontSize: 13, scrollback: 2000, theme: COLOURS, minimumContrastRatio: 4.5 });
+    terminal.open(place.current);
+    const made = new Player(cast, terminal);
+    player.current = made;
     return () => {
-      terminal.current = null;
-      made.dispose();
+      made.leave();
+      player.current = null;
+      terminal.dispose();
     };
-  }, [cast, seek]);
+  }, [cast]);
+  useEffect(() => player.current?.seek(at), [at, loaded.done]);
 
   useEffect(() => {
     if (!playing) return;
     const timer = setTimeout(() => {
-      const next = cast.moments[shown.current];
-      const step = (FRAME / 1000) * speed;
-      const later = next && next.at - at > LONGEST_PAUSE * speed ? next.at : at + step;
-      if (later >= cast.seconds) setPlaying(false);
-      seek(Math.min(later, cast.seconds));
+      const next = player.current?.next ?? end;
+      const later = next - at > LONGEST_PAUSE * speed ? next : at + (FRAME / 1000) * speed;
+      if (later >= end) setPlaying(false);
+      setChosen(Math.min(later, end));
     }, FRAME);
     return () => clearTimeout(timer);
-  }, [playing, at, speed, cast, seek]);
+  }, [playing, at, speed, end]);
 
-  const moment = startedAt ? clock(new Date(Date.parse(startedAt) + at * 1000).toISOString()) : "";
+  const toggle = useCallback(() => {
+    if (!playing && at >= end) setChosen(0);
+    setPlaying(!playing);
+  }, [playing, at, end]);
+  const go = useCallback((seconds: number) => (setPlaying(false), setChosen(Math.max(0, Math.min(seconds, end)))), [end]);
+  useKeys(
+    useMemo(() => {
+      const faster = (by: number) => () => setSpeed((now) => SPEEDS[SPEEDS.indexOf(now) + by] ?? now);
+      return {
+        " ": toggle, ArrowLeft: () => go(at - STEP), ArrowRight: () => go(at + STEP),
+        Home: () => go(0), End: () => go(end), "+": faster(1), "-": faster(-1),
+      };
+    }, [toggle, go, at, end]),
+  );
+
+  const moment = cast.began === null ? "" : clock(new Date(cast.began + at * 1000).toISOString());
   return (
     <div className="replay">
       <div className="bar">
-        <button type="button" className="strong" onClick={() => (at >= cast.seconds && seek(0), setPlaying(!playing))}>{playing ? "Pause" : "Play"}</button>
+        <button type="button" className="strong" onClick={toggle}>{playing ? "Pause" : "Play"}</button>
         <input
           type="range"
           aria-label="Moment of the recording"
-          aria-valuetext={`${at.toFixed(1)} of ${cast.seconds.toFixed(1)} seconds`}
+          aria-valuetext={`${at.toFixed(1)} of ${end.toFixed(1)} seconds`}
           min={0}
-          max={cast.seconds}
+          max={end}
           step={0.1}
           value={at}
-          onChange={(event) => (setPlaying(false), seek(Number(event.target.value)))}
+          onChange={(event) => go(Number(event.target.value))}
         />
-        <output>{at.toFixed(1)} / {cast.seconds.toFixed(1)} s {moment}</output>
+        <output>{span(at)} / {span(end)}{moment && ` · ${moment}`}</output>
         <label>Speed{" "}
           <select value={speed} onChange={(event) => setSpeed(Number(event.target.value))}>
             {SPEEDS.map((one) => <option key={one} value={one}>{one}×</option>)}
           </select>
         </label>
       </div>
-      <div className="whole" ref={place} />
+      <div className="whole" ref={place} role="group" aria-label="Recorded terminal" />
+      <p className="quiet keys">
+        {loaded.done < loaded.size && <strong role="status">{bytes(loaded.done)} of {bytes(loaded.size)} {loaded.size > MOST ? "can be played" : "are here"} · </strong>}
+        <kbd>Space</kbd> play · <kbd>←</kbd> <kbd>→</kbd> {STEP} s · <kbd>Home</kbd> <kbd>End</kbd> · <kbd>+</kbd> <kbd>-</kbd> speed · long pauses are skipped
+      </p>
     </div>
   );
+}
+
+/** Minutes and seconds. */
+function span(seconds: number): string {
+  const whole = Math.floor(seconds);
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }

@@ -98,7 +98,7 @@ export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): v
       const act = keys[name];
       if (!act || event.defaultPrevented || event.altKey) return;
       if (!name.startsWith("Ctrl-") && isTyping(event.target)) return;
-      if (isTerminal(event.target)) return;
+      if (isTerminal(event.target) || isPressed(event)) return;
       if (name !== "Escape" && document.querySelector("dialog[open]")) return;
       event.preventDefault();
       act(event);
@@ -109,7 +109,13 @@ export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): v
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  if (target instanceof HTMLInputElement) return !/^(range|checkbox|radio|button)$/.test(target.type);
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+/** Whether the key presses what has the focus: then it is for that alone. */
+function isPressed(event: KeyboardEvent): boolean {
+  return /^( |Enter)$/.test(event.key) && event.target instanceof Element && event.target.closest("a, button, summary, input") !== null;
 }
 
 function isTerminal(target: EventTarget | null): boolean {

@@ -54,9 +54,9 @@ export class Mas {
     this.mux.retry();
   }
 
-  /** Where a file can be had. */
-  fileHref(session: string, file: string): string {
-    return `${path`/sessions/${session}/file`}?path=${encodeURIComponent(file)}&most=${4 << 20}`;
+  /** Where the whole of a file can be had. */
+  downloadHref(session: string, file: string): string {
+    return `${path`/sessions/${session}/download`}?path=${encodeURIComponent(file)}`;
   }
 }
 

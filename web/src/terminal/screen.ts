@@ -14,8 +14,8 @@ const MOST_LARGE = 16;
 // How wide a character of a monospaced font is for its height.
 const WIDTH = 0.605;
 const HISTORY = 5000;
-const FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
-const COLOURS = { background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73" };
+export const FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+export const COLOURS = { background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73" };
 
 export type Ending = { exitStatus: number | null } | null;
 
