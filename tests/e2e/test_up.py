@@ -23,7 +23,8 @@ def test_up_makes_a_workspace_starts_a_team_and_serves_it_and_all_of_that_only_o
 
 
 def test_the_demo_team_of_up_is_at_work(bare: Site) -> None:
-    session = bare.json("up", bare.root, "--port", "0", env={"MAS_WORKSPACE_ROOT": ""})["session"]["sessionId"]
+    env = {"MAS_WORKSPACE_ROOT": "", "MAS_DEMO_SPEED": "20"}
+    session = bare.json("up", bare.root, "--port", "0", env=env)["session"]["sessionId"]
     notes = bare.session(session, "unit", "21", "notes.md")
     until(lambda: os.path.exists(notes), "what an agent of a unit made of the first task")
     tasks = [message for message in bare.json("inbox", session)["messages"] if message["from"] is None]

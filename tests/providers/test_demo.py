@@ -155,7 +155,7 @@ def test_a_task_is_worked_on_in_steps_that_can_be_watched(
     shown = stage.type(b"task: [0a1b2c by 10] Bake it\r")
     assert stage.states(shown) == ["working"]
     assert "✓" not in shown
-    shown = stage.type(b"", 10.0)
+    shown = stage.type(b"", 15.0)
     assert re.findall(r"✓\x1b\[0m (.*)\r", shown) == [
         "read ROLE.md, 2 lines",
         "read 00_manager.md, 2 lines",
@@ -167,7 +167,7 @@ def test_a_task_is_worked_on_in_steps_that_can_be_watched(
 
 def test_a_step_that_finds_nothing_says_so(stage: Stage) -> None:
     shown = stage.type(b"task: [0a1b2c by 10] Bake it\r")
-    shown = stage.type(b"", 10.0)
+    shown = stage.type(b"", 15.0)
     assert "could not read ROLE.md: No such file" in shown
     assert "there is no workflow to read" in shown
 
@@ -355,8 +355,8 @@ def test_a_task_goes_down_and_reports_come_up(
     assert "passing it on to 10" in shown
     down = sent("10")
     assert re.fullmatch(r"task: \[[0-9a-f]{6} by 00\] Plan it", down)
-    manager.type(down.encode() + b"\r", 10.0)
-    worker.type(sent("11").encode() + b"\r", 10.0)
+    manager.type(down.encode() + b"\r", 15.0)
+    worker.type(sent("11").encode() + b"\r", 15.0)
     manager.type(sent("10").encode() + b"\r", 1.0)
     up = sent("00")
     assert up.startswith("report: [")

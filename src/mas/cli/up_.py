@@ -17,9 +17,9 @@ from mas.settings import find_root, has_browser
 
 # What a new team of demo agents is given to do, so that there is something to see.
 _TASKS = (
-    "Plan the landing page of a small bakery",
-    "Find out what could go wrong with it",
-    "Write the words that announce it",
+    "Plan the page of a bakery",
+    "List what may go wrong",
+    "Write the announcement",
 )
 
 EXAMPLES = """

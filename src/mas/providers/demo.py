@@ -43,7 +43,7 @@ _AGENT = re.compile(r"\d\d")
 _TOO_SOON = 0.5
 _SHORTEST_WORK, _LONGEST_WORK = 0.1, 0.5
 # A step of a task takes so many times as long as a message, so that one can watch it.
-_STEP = 4
+_STEP = 6
 _LONGEST_COMMAND = 3600.0
 _MOST_FLOOD = 1024
 _GLANCE = 0.02

@@ -1,7 +1,7 @@
 // One agent's terminal at full size: type, select, copy, search, scroll back.
 
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { Badge } from "../parts/basics.tsx";
+import { Badge, Dialog } from "../parts/basics.tsx";
 import { Conversation } from "../parts/Conversation.tsx";
 import { path } from "../protocol/api.ts";
 import type { AgentView as Agent, SessionDetail } from "../protocol/shapes.ts";
@@ -24,7 +24,7 @@ export function AgentView({ agent, detail, session, screens }: { agent: Agent; d
       if (next) location.hash = sessionHref(detail.sessionId, "team", next);
     };
     return {
-      j: go(1), k: go(-1), ArrowDown: go(1), ArrowUp: go(-1), ArrowRight: go(1), ArrowLeft: go(-1),
+      j: go(1), k: go(-1), ArrowRight: go(1), ArrowLeft: go(-1),
       Escape: () => !document.querySelector("dialog[open]") && (location.hash = sessionHref(detail.sessionId)),
       Enter: () => screen.terminal.focus(),
       "/": () => setSearching(true),
@@ -53,19 +53,20 @@ export function AgentView({ agent, detail, session, screens }: { agent: Agent; d
         </header>
         {searching && <Search screen={screen} close={() => (setSearching(false), screen.terminal.focus())} />}
         {asking && <Asking approval={asking} small />}
-        <Full screen={screen} search={() => setSearching(true)} />
+        <Full screen={screen} agent={agent.id} search={() => setSearching(true)} />
       </section>
       <Conversation session={session} detail={detail} agent={agent.id} />
     </div>
   );
 }
 
-function Full({ screen, search }: { screen: Screen; search: () => void }): ReactNode {
+function Full({ screen, agent, search }: { screen: Screen; agent: string; search: () => void }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const isLive = useCell(screen.isLive);
   const ending = useCell(screen.ending);
   const trouble = useCell(screen.trouble);
   const [typing, setTyping] = useState(false);
+  const copying = useRef(useCopy(screen));
   useEffect(() => {
     const here = place.current;
     if (!here) return;
@@ -74,7 +75,8 @@ function Full({ screen, search }: { screen: Screen; search: () => void }): React
     const resized = new ResizeObserver(() => screen.enlarge(here));
     resized.observe(here);
     const changed = terminal.onResize(() => screen.enlarge(here));
-    terminal.attachCustomKeyEventHandler((event) => ours(event, screen, search));
+    if (terminal.textarea) terminal.textarea.ariaLabel = `Terminal of ${agent}, Control ] leaves it`;
+    terminal.attachCustomKeyEventHandler((event) => ours(event, screen, search, () => void copying.current()));
     const focused = (): void => setTyping(true);
     const blurred = (): void => setTyping(false);
     terminal.textarea?.addEventListener("focus", focused);
@@ -94,16 +96,16 @@ function Full({ screen, search }: { screen: Screen; search: () => void }): React
   const said = !isLive ? "Not connected: what you type is not sent" : trouble || (ending && `It has ended${ending.exitStatus === null ? "" : ` with status ${ending.exitStatus}`}`);
   return (
     <>
-      <div className={isLive ? "whole" : "whole away"} ref={place} />
+      <div className={isLive ? "whole" : "whole away"} ref={place} data-agent={agent} />
       <p className="quiet keys" role="status">
-        {said ? <strong>{said}</strong> : typing ? <>Keys go to the agent · <kbd>Ctrl ]</kbd> back to the page</> : <><kbd>Enter</kbd> type · <kbd>j</kbd> <kbd>k</kbd> next agent · <kbd>/</kbd> search · <kbd>Esc</kbd> team</>}
+        {said ? <strong>{said}</strong> : typing ? <>Keys go to the agent · <kbd>Ctrl ]</kbd> back to the page</> : <><kbd>Enter</kbd> type · <kbd>j</kbd> <kbd>k</kbd> next agent · <kbd>/</kbd> search · <kbd>Esc</kbd> team · <kbd>?</kbd> all keys</>}
       </p>
     </>
   );
 }
 
 /** Keys that are the page's even while one types; answers whether the agent gets the key. */
-function ours(event: KeyboardEvent, screen: Screen, search: () => void): boolean {
+function ours(event: KeyboardEvent, screen: Screen, search: () => void, copy: () => void): boolean {
   if (event.type !== "keydown" || !event.ctrlKey) return true;
   const { terminal } = screen;
   if (event.key === "]") {
@@ -112,7 +114,7 @@ function ours(event: KeyboardEvent, screen: Screen, search: () => void): boolean
   } else if (event.shiftKey && event.key.toLowerCase() === "f") {
     search();
   } else if (event.key.toLowerCase() === "c" && (event.shiftKey || terminal.hasSelection())) {
-    void copy(screen);
+    copy();
   } else {
     return true;
   }
@@ -120,13 +122,22 @@ function ours(event: KeyboardEvent, screen: Screen, search: () => void): boolean
   return false;
 }
 
-async function copy(screen: Screen): Promise<void> {
-  await navigator.clipboard.writeText(screen.terminal.getSelection());
-  screen.terminal.clearSelection();
+/** Put what is selected on the clipboard. */
+function useCopy(screen: Screen): () => Promise<void> {
+  const { notices } = useMas();
+  return async () => {
+    try {
+      await navigator.clipboard.writeText(screen.terminal.getSelection());
+      screen.terminal.clearSelection();
+      notices.say("Copied");
+    } catch (error) {
+      notices.fail("Copy", error);
+    }
+  };
 }
 
 function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent; detail: SessionDetail; search: () => void }): ReactNode {
-  const mas = useMas();
+  const copy = useCopy(screen);
   const [selected, setSelected] = useState(false);
   useEffect(() => {
     const listening = screen.terminal.onSelectionChange(() => setSelected(screen.terminal.hasSelection()));
@@ -137,9 +148,45 @@ function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent
     const size = place && screen.fitting(place);
     if (size) screen.resize(size.columns, size.rows);
   };
-  const restart = async (force: boolean): Promise<void> => {
+  return (
+    <>
+      <ReadOut screen={screen} />
+      {selected && <button type="button" onClick={() => void copy()}>Copy</button>}
+      <button type="button" onClick={search}>Search <kbd>/</kbd></button>
+      <button type="button" title="Change the size of its terminal, for everybody who looks" onClick={fit}>Fit</button>
+      <a className="button" title="Replay what it printed" href={sessionHref(detail.sessionId, "files", `logs/agent-${agent.id}.cast`)}>Replay</a>
+      {detail.status === "active" && <Restart agent={agent} detail={detail} />}
+    </>
+  );
+}
+
+const READ_OUT = "mas-read-out";
+
+/** For screen readers: seen only by whoever goes there by keyboard, and kept, as it costs time with every line. */
+function ReadOut({ screen }: { screen: Screen }): ReactNode {
+  const [wanted, setWanted] = useState(() => localStorage.getItem(READ_OUT) === "yes");
+  useEffect(() => screen.readOut(wanted), [screen, wanted]);
+  useEffect(() => () => screen.readOut(false), [screen]);
+  return (
+    <button
+      type="button"
+      className="unseen-until-focus"
+      aria-pressed={wanted}
+      onClick={() => (localStorage.setItem(READ_OUT, wanted ? "no" : "yes"), setWanted(!wanted))}
+    >
+      Read the terminal out
+    </button>
+  );
+}
+
+function Restart({ agent, detail }: { agent: Agent; detail: SessionDetail }): ReactNode {
+  const mas = useMas();
+  const [asking, setAsking] = useState(false);
+  const hasEnded = agent.state === "exited";
+  const restart = async (): Promise<void> => {
+    setAsking(false);
     try {
-      await mas.api.post(path`/sessions/${detail.sessionId}/agents/${agent.id}/restart`, { force });
+      await mas.api.post(path`/sessions/${detail.sessionId}/agents/${agent.id}/restart`, { force: !hasEnded });
       mas.notices.say(`Restarted ${agent.id}`);
     } catch (error) {
       mas.notices.fail(`Restart ${agent.id}`, error);
@@ -147,10 +194,17 @@ function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent
   };
   return (
     <>
-      {selected && <button type="button" onClick={() => void copy(screen)}>Copy</button>}
-      <button type="button" onClick={search}>Search <kbd>/</kbd></button>
-      <button type="button" title="Change the size of its terminal, for everybody who looks" onClick={fit}>Fit</button>
-      {agent.state === "exited" && detail.status === "active" && <button type="button" onClick={() => void restart(false)}>Restart</button>}
+      <button type="button" onClick={() => (hasEnded ? void restart() : setAsking(true))}>{hasEnded ? "Restart" : "Restart…"}</button>
+      {asking && (
+        <Dialog title={`Restart ${agent.id}`} close={() => setAsking(false)}>
+          <h2>Restart {agent.id}?</h2>
+          <p>It has not ended ({agent.state}). Its program is ended and begun again in the same place.</p>
+          <div className="bar">
+            <button type="button" className="strong" onClick={() => void restart()}>End and restart</button>
+            <button type="button" onClick={() => setAsking(false)}>Leave it</button>
+          </div>
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,9 +1,9 @@
 // One session: its team, messages, files and numbers.
 
-import { lazy, useEffect, useMemo, useState, type ReactNode } from "react";
-import { Badge, Loading, ProblemBox } from "../parts/basics.tsx";
+import { lazy, useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { Badge, Count, Loading, ProblemBox } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
-import type { SessionDetail, SessionInfo } from "../protocol/shapes.ts";
+import type { AgentState, SessionDetail, SessionInfo } from "../protocol/shapes.ts";
 import { useCell, useKeys, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
@@ -41,8 +41,13 @@ function Known({ route, session }: { route: Here; session: Watched }): ReactNode
 function Shown({ route, session, detail }: { route: Here; session: Watched; detail: SessionDetail }): ReactNode {
   const mas = useMas();
   const screens = useScreens(route.id);
-  const [composing, setComposing] = useState(false);
-  useKeys(useMemo(() => ({ m: () => setComposing(true) }), []));
+  const [composing, setComposing] = useState<string | null>(null);
+  const compose = useCallback(() => setComposing(meant() ?? route.agent ?? "all"), [route.agent]);
+  useKeys(useMemo(() => ({ m: compose }), [compose]));
+  const last = useRef<string | null>(null);
+  useEffect(() => {
+    last.current = route.agent ?? last.current;
+  }, [route.agent]);
   const info = { ...detail, agentCount: detail.agents.length } as unknown as SessionInfo;
   const agent = detail.agents.find((one) => one.id === route.agent);
   return (
@@ -54,27 +59,41 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
         <Badge state={detail.status} />
         {detail.reason && <span className="quiet">{detail.reason}</span>}
         {detail.tier && <span className="quiet" title="How far the kernel isolates its agents">isolation {detail.tier}</span>}
+        {detail.status === "active" && <States agents={detail.agents} />}
         <nav className="tabs" aria-label="Of this session">
           {TABS.map(([tab, label]) => (
             <a key={tab} href={sessionHref(route.id, tab)} aria-current={route.tab === tab ? "page" : undefined}>{label}</a>
           ))}
         </nav>
         <span className="grow" />
-        <button type="button" onClick={() => setComposing(true)}>Message <kbd>m</kbd></button>
+        <button type="button" onClick={compose}>Message <kbd>m</kbd></button>
         {verbsFor(detail.status).map((verb) => (
           <button key={verb} type="button" onClick={() => void perform(mas, verb, [info]).then(() => (verb === "delete" || verb === "archive" ? (location.hash = "#/") : session.loadDetail.ask()))}>
             {VERBS[verb].label}
           </button>
         ))}
       </div>
-      {screens && route.tab === "team" && !agent && <TeamView session={session} detail={detail} screens={screens} />}
+      {screens && route.tab === "team" && !agent && <TeamView session={session} detail={detail} screens={screens} last={last.current} />}
       {screens && route.tab === "team" && agent && <AgentView key={agent.id} agent={agent} detail={detail} session={session} screens={screens} />}
       {route.tab === "messages" && <MessagesView session={session} detail={detail} />}
       {route.tab === "files" && <FilesView detail={detail} file={route.file} />}
       {route.tab === "numbers" && <NumbersView session={session} />}
-      {composing && <ComposerDialog session={session} detail={detail} target={agent?.id ?? "all"} close={() => setComposing(false)} />}
+      {composing !== null && <ComposerDialog session={session} detail={detail} target={composing} close={() => setComposing(null)} />}
     </div>
   );
+}
+
+const ORDER: readonly AgentState[] = ["blocked", "error", "working", "starting", "idle", "exited", "unknown"];
+
+/** How many agents are in which state. */
+function States({ agents }: { agents: SessionDetail["agents"] }): ReactNode {
+  const counted = ORDER.map((state) => [state, agents.filter((agent) => agent.state === state).length] as const);
+  return <span className="counts">{counted.map(([state, number]) => number > 0 && <Count key={state} state={state} number={number} />)}</span>;
+}
+
+/** The agent whose tile has the focus. */
+function meant(): string | undefined {
+  return document.activeElement?.closest<HTMLElement>("[data-agent]")?.dataset.agent;
 }
 
 /** The session's terminals; they outlive a change of tab. */

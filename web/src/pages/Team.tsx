@@ -1,6 +1,6 @@
 // All agents of a session at once: live terminals by unit, and the organisation with messages moving along it.
 
-import { useEffect, useMemo, useRef, type CSSProperties, type ReactNode } from "react";
+import { useEffect, useId, useMemo, useRef, type CSSProperties, type ReactNode } from "react";
 import { Badge } from "../parts/basics.tsx";
 import { Organisation } from "../parts/Organisation.tsx";
 import type { AgentView, SessionDetail } from "../protocol/shapes.ts";
@@ -11,7 +11,15 @@ import type { Screen, Screens } from "../terminal/screen.ts";
 
 const MOST_COLUMNS = 4;
 
-export function TeamView({ session, detail, screens }: { session: Watched; detail: SessionDetail; screens: Screens }): ReactNode {
+interface Props {
+  session: Watched;
+  detail: SessionDetail;
+  screens: Screens;
+  /** The agent one comes back from. */
+  last: string | null;
+}
+
+export function TeamView({ session, detail, screens, last }: Props): ReactNode {
   const grid = useRef<HTMLDivElement>(null);
   const units = useMemo(() => byUnit(detail.agents), [detail.agents]);
   const columns = Math.min(MOST_COLUMNS, Math.max(...units.map(([, agents]) => agents.length)));
@@ -22,6 +30,7 @@ export function TeamView({ session, detail, screens }: { session: Watched; detai
       return { ArrowRight: step(1), ArrowLeft: step(-1), ArrowDown: step(columns), ArrowUp: step(-columns), j: step(1), k: step(-1) };
     }, [columns]),
   );
+  useEffect(() => grid.current?.querySelector<HTMLElement>(`[data-tile="${last}"]`)?.focus(), []);
   // Few agents are shown larger.
   const room = { "--columns": columns, "--rows": rows, "--units": units.length } as CSSProperties;
   return (
@@ -40,7 +49,7 @@ export function TeamView({ session, detail, screens }: { session: Watched; detai
         </section>
       ))}
       <p className="quiet keys wide-only">
-        <kbd>←</kbd> <kbd>→</kbd> <kbd>j</kbd> <kbd>k</kbd> choose an agent · <kbd>Enter</kbd> open and type · <kbd>m</kbd> message · <kbd>Ctrl K</kbd> go to
+        <kbd>←</kbd> <kbd>→</kbd> <kbd>j</kbd> <kbd>k</kbd> choose an agent · <kbd>Enter</kbd> open and type · <kbd>m</kbd> message · <kbd>Ctrl K</kbd> go to · <kbd>?</kbd> all keys
       </p>
     </div>
   );
@@ -49,6 +58,8 @@ export function TeamView({ session, detail, screens }: { session: Watched; detai
 function Tile({ agent, screen, href }: { agent: AgentView; screen: Screen; href: string }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const isLive = useCell(screen.isLive);
+  const tail = useCell(screen.tail);
+  const told = useId();
   useEffect(() => {
     const here = place.current;
     if (!here) return;
@@ -56,11 +67,12 @@ function Tile({ agent, screen, href }: { agent: AgentView; screen: Screen; href:
     return () => screen.leave(here);
   }, [screen]);
   return (
-    <article className={`tile is-${agent.state}`} data-agent={agent.id}>
+    <article className={`tile is-${agent.state}`} data-agent={agent.id} aria-label={`${agent.id} ${agent.role}, ${agent.state}`}>
       <header>
-        <a className="cover" href={href} data-tile={agent.id}><b>{agent.id}</b> {agent.role}</a>
+        <a className="cover" href={href} data-tile={agent.id} aria-describedby={told}><b>{agent.id}</b> {agent.role}</a>
         <Badge state={agent.state} source={agent.stateSource} text={agent.stateText} />
       </header>
+      <p className="unseen" id={told}>{agent.state}{!isLive && ", not connected"}. {tail}</p>
       <div className={isLive ? "window" : "window away"} ref={place} aria-hidden="true" />
       {(agent.state === "blocked" || agent.report) && <footer title={agent.stateText}>{agent.state === "blocked" ? agent.stateText : agent.report}</footer>}
     </article>

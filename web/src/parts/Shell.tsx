@@ -3,6 +3,7 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useCell, useKeys, useRoute } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
+import { Keys } from "./Keys.tsx";
 import { NoticeList } from "./Notices.tsx";
 import { Palette } from "./Palette.tsx";
 
@@ -11,7 +12,8 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
   const route = useRoute();
   const waiting = useCell(live.approvals).value?.length ?? 0;
   const [palette, setPalette] = useState(false);
-  useKeys(useMemo(() => ({ "Ctrl-k": () => setPalette(true) }), []));
+  const [keys, setKeys] = useState(false);
+  useKeys(useMemo(() => ({ "Ctrl-k": () => setPalette(true), "?": () => setKeys(true) }), []));
   const here = (page: string): "page" | undefined => (route.page === page ? "page" : undefined);
   return (
     <>
@@ -30,10 +32,12 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
         <span className="grow" />
         <LinkState />
         <button type="button" className="wide-only" onClick={() => setPalette(true)}>Go to <kbd>Ctrl K</kbd></button>
+        <button type="button" className="wide-only" aria-label="Keys" title="All keys" onClick={() => setKeys(true)}><kbd>?</kbd></button>
         <a className="button strong" href="#/new">Start a team</a>
       </header>
       <main id="main" tabIndex={-1}>{children}</main>
       <NoticeList />
+      {keys && <Keys close={() => setKeys(false)} />}
       {palette && <Palette close={() => setPalette(false)} />}
     </>
   );

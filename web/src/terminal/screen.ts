@@ -14,8 +14,15 @@ const MOST_LARGE = 16;
 // How wide a character of a monospaced font is for its height.
 const WIDTH = 0.605;
 const HISTORY = 5000;
+// What is read out of a tile, and how often it is looked at, in milliseconds.
+const TAIL = 6;
+const TAIL_EVERY = 1000;
 export const FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
-export const COLOURS = { background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73" };
+export const COLOURS = {
+  background: "#14181c", foreground: "#d6dde3", cursor: "#7fd4c1", selectionBackground: "#3d5a73",
+  black: "#3b454d", red: "#ff8f85", green: "#7ddc9c", yellow: "#ffc46b", blue: "#7fb8ff", magenta: "#d7a6ff", cyan: "#7fd4c1", white: "#d6dde3",
+  brightBlack: "#8795a1", brightRed: "#ffb3ab", brightGreen: "#a5ebbc", brightYellow: "#ffd899", brightBlue: "#a9d0ff", brightMagenta: "#e6c8ff", brightCyan: "#a8e6d8", brightWhite: "#ffffff",
+};
 
 export type Ending = { exitStatus: number | null } | null;
 
@@ -25,11 +32,14 @@ export class Screen implements Sink {
   readonly isLive = new Cell(false);
   readonly ending = new Cell<Ending>(null);
   readonly trouble = new Cell("");
+  /** The last lines as text, for whoever cannot see them; behind by up to a second. */
+  readonly tail = new Cell("");
   readonly search = new SearchAddon();
   readonly terminal: Terminal;
   private readonly channel: Channel;
   private window: HTMLElement | null = null;
   private placing = 0;
+  private telling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(mux: Mux, session: string, agent: string) {
     this.host.className = "screen";
@@ -52,6 +62,7 @@ export class Screen implements Sink {
     // A character is a byte here: what old ways to tell of the mouse need.
     this.terminal.onBinary((text) => void this.channel.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     this.terminal.onRender(() => this.place());
+    this.terminal.onWriteParsed(() => (this.telling ??= setTimeout(() => this.tell(), TAIL_EVERY)));
     this.channel = mux.subscribe(session, agent, this);
   }
 
@@ -132,8 +143,14 @@ export class Screen implements Sink {
     this.channel.resize(columns, rows);
   }
 
+  /** Have what is printed read out, where a program for that is listening. */
+  readOut(wanted: boolean): void {
+    this.terminal.options.screenReaderMode = wanted;
+  }
+
   dispose(): void {
     cancelAnimationFrame(this.placing);
+    clearTimeout(this.telling);
     this.channel.close();
     this.host.remove();
     this.terminal.dispose();
@@ -153,6 +170,17 @@ export class Screen implements Sink {
       if (inside && active.getLine(active.baseY + active.cursorY + line)?.translateToString(true)) return line;
     }
     return 0;
+  }
+
+  private tell(): void {
+    this.telling = undefined;
+    const { active } = this.terminal.buffer;
+    const lines: string[] = [];
+    for (let at = active.baseY + this.terminal.rows - 1; at >= 0 && lines.length < TAIL; at -= 1) {
+      const line = active.getLine(at)?.translateToString(true);
+      if (line) lines.unshift(line);
+    }
+    this.tail.set(lines.join("\n"));
   }
 
   private place(): void {
