@@ -33,7 +33,6 @@ def served_demo() -> Iterator[Served]:
     """A workspace of demo agents and its server, for all tests: each makes sessions of its own."""
     with short_directory() as directory:
         site = Site(directory)
-        site.env["MAS_DEMO_SPEED"] = "20"
         site.mas("init", site.root)
         made = Served(site)
         try:

@@ -11,6 +11,10 @@ import { BELOW, crop } from "./crop.ts";
 export const SMALL = 11;
 const LEAST_LARGE = 12;
 const MOST_LARGE = 16;
+const FITTED = 13;
+// Room that letters do not have: the padding, and beside them the scroll bar.
+const AROUND = 12;
+const BESIDE = 30;
 // How wide a character of a monospaced font is for its height.
 const WIDTH = 0.605;
 const HISTORY = 5000;
@@ -118,7 +122,7 @@ export class Screen implements Sink {
 
   /** Take the largest letters with which all columns fit; where none does, one can scroll. */
   enlarge(place: HTMLElement): void {
-    const fitting = Math.floor((place.clientWidth - 30) / (this.terminal.cols * WIDTH));
+    const fitting = Math.floor((place.clientWidth - BESIDE) / (this.terminal.cols * WIDTH));
     this.terminal.options.fontSize = Math.max(LEAST_LARGE, Math.min(MOST_LARGE, fitting));
   }
 
@@ -128,13 +132,14 @@ export class Screen implements Sink {
     if (this.window === place) this.window = null;
   }
 
-  /** How many cells fit into a place. */
+  /** How many cells of a comfortable size fit into a place. */
   fitting(place: HTMLElement): { columns: number; rows: number } | null {
     const cell = this.cell();
     if (!cell) return null;
+    const height = Math.ceil((FITTED * cell.height) / (this.terminal.options.fontSize ?? FITTED));
     return {
-      columns: Math.max(20, Math.floor((place.clientWidth - 24) / cell.width)),
-      rows: Math.max(5, Math.floor((place.clientHeight - 8) / cell.height)),
+      columns: Math.max(20, Math.floor((place.clientWidth - BESIDE) / (FITTED * WIDTH))),
+      rows: Math.max(5, Math.floor((place.clientHeight - AROUND) / height)),
     };
   }
 
