@@ -16,7 +16,8 @@ from tests.web.room import Room
 
 _PICTURES = os.path.join(REPOSITORY, "artefacts")
 # Milliseconds that a busy machine may take.
-_PATIENCE = 20_000
+_PATIENCE = 30_000
+
 expect.set_options(timeout=_PATIENCE)
 
 

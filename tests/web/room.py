@@ -61,4 +61,8 @@ class Room:
     def picture(self, name: str) -> None:
         """Keep what the page looks like, for people to look at."""
         os.makedirs(self._pictures, exist_ok=True)
-        self.page.screenshot(path=os.path.join(self._pictures, f"{re.sub(r'[^a-z0-9-]+', '-', name)}.png"))
+        self.page.screenshot(path=self.path(name))
+
+    def path(self, name: str) -> str:
+        """Where a picture is kept."""
+        return os.path.join(self._pictures, f"{re.sub(r'[^a-z0-9-]+', '-', name)}.png")

@@ -134,12 +134,12 @@ export class Screen implements Sink {
 
   /** How many cells of a comfortable size fit into a place. */
   fitting(place: HTMLElement): { columns: number; rows: number } | null {
+    this.terminal.options.fontSize = FITTED;
     const cell = this.cell();
     if (!cell) return null;
-    const height = Math.ceil((FITTED * cell.height) / (this.terminal.options.fontSize ?? FITTED));
     return {
       columns: Math.max(20, Math.floor((place.clientWidth - BESIDE) / (FITTED * WIDTH))),
-      rows: Math.max(5, Math.floor((place.clientHeight - AROUND) / height)),
+      rows: Math.max(5, Math.floor((place.clientHeight - AROUND) / cell.height)),
     };
   }
 
