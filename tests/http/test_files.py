@@ -89,10 +89,10 @@ def test_a_whole_file_is_downloaded_however_large(place: Place) -> None:
 def test_a_download_of_a_file_that_becomes_shorter_breaks_off(place: Place) -> None:
     path = place.put("shrinking", bytes(32 << 20))
     where = f"/sessions/{place.session}/download?path=unit/00/shrinking"
-    with place.served.client().stream("GET", where) as answer, pytest.raises(httpx.RemoteProtocolError):
+    with place.served.client().stream("GET", where) as answer:
         os.truncate(path, 10)
-        for _ in answer.iter_raw():
-            pass
+        with pytest.raises(httpx.RemoteProtocolError):
+            answer.read()
 
 
 def test_any_name_can_be_told(place: Place) -> None:

@@ -40,12 +40,18 @@ def test_everybody_can_use_it(room: Room, team: str, scheme: Any) -> None:
     agent = room.served.site.json("show", team)["agents"][0]["id"]
     own = ("sessions", team)
     places = ((), ("new",), ("approvals",), ("server",), own, (*own, "team", agent), (*own, "messages"))
-    for place in (*places, (*own, "files", "workflows"), (*own, "numbers")):
+    role, recording = (*own, "files", "unit", agent, "ROLE.md"), (*own, "files", "logs", f"agent-{agent}.cast")
+    for place in (*places, (*own, "files", "workflows"), role, recording, (*own, "numbers"), ("nowhere",)):
         room.go(*place)
         expect(room.page.get_by_role("heading").first).to_be_visible()
         expect(room.page.get_by_text("Loading")).to_have_count(0)
         assert found_by_axe(room.page) == [], place
         room.picture(f"{scheme}-{'-'.join(place[2:] or place[:1]) or 'list'}")
+    for key in ("?", "Control+k"):
+        room.page.keyboard.press(key)
+        expect(room.page.get_by_role("dialog")).to_be_visible()
+        assert found_by_axe(room.page) == [], key
+        room.page.keyboard.press("Escape")
 
 
 def test_the_first_look_is_small(room: Room, team: str) -> None:

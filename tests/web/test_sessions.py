@@ -108,7 +108,9 @@ def test_a_phone_shows_all_of_it(room: Room) -> None:
     session = room.start("solo", "in-the-pocket")
     room.page.set_viewport_size({"width": 390, "height": 844})
     own = ("sessions", session)
-    for place in ((), ("new",), ("approvals",), ("server",), own, (*own, "team", "00"), (*own, "messages")):
+    files = ((*own, "files"), (*own, "files", "unit", "00", "ROLE.md"), (*own, "files", "logs", "agent-00.cast"))
+    places = ((), ("new",), ("approvals",), ("server",), own, (*own, "team", "00"), (*own, "messages"), *files)
+    for place in places:
         room.go(*place)
         expect(room.page.get_by_role("heading", level=1)).to_be_visible()
         expect(room.page.get_by_text("Loading")).to_have_count(0)

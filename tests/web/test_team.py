@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -143,8 +145,101 @@ def test_a_recording_is_replayed(looking: Room, team: str) -> None:
     looking.page.get_by_label("Speed").select_option("64")
     looking.page.get_by_role("button", name="Play").click()
     expect(looking.terminal()).to_contain_text("said a while later")
-    slider.fill("0")
+    # The same by keys.
+    slider.focus()
+    keys = looking.page.keyboard
+    keys.press("Home")
     expect(looking.terminal()).not_to_contain_text("said a while later")
+    keys.press("Space")
+    expect(looking.terminal()).to_contain_text("said a while later")
+    expect(looking.page.get_by_role("button", name="Play")).to_be_visible()
+    keys.press("Home")
+    keys.press("-")
+    expect(looking.page.get_by_label("Speed")).to_have_value("16")
+    keys.press("End")
+    expect(looking.terminal()).to_contain_text("said a while later")
+
+
+def test_a_long_recording_comes_in_pieces_and_is_played_meanwhile(looking: Room, team: str) -> None:
+    path = looking.served.site.session(team, "logs", "agent-90.cast")
+    line = "".join(f'[{number}.5, "o", "{number} {"x" * 900}\\r\\n"]\n' for number in range(3000))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('{"version": 2, "width": 80, "height": 24}\n' + line)
+    asked: list[str] = []
+    looking.page.on("request", lambda request: asked.append(request.url) if "/file?" in request.url else None)
+    looking.go("sessions", team, "files", "logs", "agent-90.cast")
+    expect(looking.terminal()).to_contain_text("2999 xxx")
+    offsets = [re.findall(r"offset=(\d+)", url) for url in asked]
+    assert offsets == [["0"], ["1048576"], ["2097152"]]
+    looking.page.get_by_label("Moment of the recording").fill("1500")
+    expect(looking.terminal()).to_contain_text("1499 xxx")
+    expect(looking.terminal()).not_to_contain_text("1501 xxx")
+
+
+def test_keys_are_listed_and_mean_what_has_the_focus(looking: Room) -> None:
+    keys, page = looking.page.keyboard, looking.page
+    keys.press("?")
+    listed = page.get_by_role("dialog", name="Keys")
+    expect(listed).to_contain_text("go to a session, an agent or a page")
+    keys.press("Escape")
+    expect(listed).to_have_count(0)
+    # A message is for the agent that is chosen.
+    for _ in range(3):
+        keys.press("j")
+    keys.press("m")
+    expect(page.locator(".target select")).to_have_value("21")
+    keys.press("Escape")
+    looking.open("22")
+    keys.press("Control+]")
+    # A button that has the focus is pressed by Enter.
+    page.get_by_role("button", name="Search").focus()
+    keys.press("Enter")
+    expect(page.get_by_label("Search in the terminal")).to_be_focused()
+    keys.press("Escape")
+    keys.press("Control+]")
+    keys.press("Escape")
+    # Back at the team, one is where one was.
+    expect(looking.tile("22").get_by_role("link")).to_be_focused()
+
+
+def test_files_of_any_name_and_kind_open(looking: Room, team: str) -> None:
+    page, unit = looking.page, looking.served.site.session(team, "unit", "22")
+    lines = "".join(f"line {number}\n" for number in range(100_000))
+    for name, data in {
+        "Makefile": b"all: bread\n",
+        "oven.d/temperature": b"220\n",
+        "loaf.bin": bytes(range(256)) * 20_000,
+        "long.txt": lines.encode(),
+        "empty": b"",
+    }.items():
+        os.makedirs(os.path.dirname(os.path.join(unit, name)), exist_ok=True)
+        with open(os.path.join(unit, name), "wb") as file:
+            file.write(data)
+    content = page.get_by_label("Content")
+    looking.go("sessions", team, "files", "unit", "22")
+    page.get_by_role("link", name="Makefile", exact=True).click()
+    expect(content).to_have_text("all: bread")
+    # A folder with a dot is a folder.
+    page.get_by_role("link", name="oven.d/", exact=True).click()
+    page.get_by_role("link", name="temperature", exact=True).click()
+    expect(content).to_have_text("220")
+    looking.go("sessions", team, "files", "unit", "22", "loaf.bin")
+    expect(page.get_by_text("This is not text")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert os.path.getsize(download.value.path()) == 256 * 20_000
+    looking.go("sessions", team, "files", "unit", "22", "long.txt")
+    expect(page.get_by_text("Large: this is 0 B to 524 kB of 1.1 MB.")).to_be_visible()
+    expect(content).to_contain_text("line 999\n")
+    page.get_by_role("button", name="Later").click()
+    expect(content).not_to_contain_text("line 999\n")
+    page.get_by_role("button", name="Later").click()
+    expect(content).to_contain_text("line 99999")
+    expect(page.get_by_role("button", name="Later")).to_be_disabled()
+    looking.go("sessions", team, "files", "unit", "22", "empty")
+    expect(page.get_by_text("Nothing is in it.")).to_be_visible()
+    looking.go("sessions", team, "files", "unit", "22", "absent")
+    expect(page.get_by_text("There is no absent here any more.")).to_be_visible()
 
 
 def test_files_are_read(looking: Room, team: str) -> None:

@@ -115,7 +115,7 @@ function isTyping(target: EventTarget | null): boolean {
 
 /** Whether the key presses what has the focus: then it is for that alone. */
 function isPressed(event: KeyboardEvent): boolean {
-  return /^( |Enter)$/.test(event.key) && event.target instanceof Element && event.target.closest("a, button, summary, input") !== null;
+  return /^( |Enter)$/.test(event.key) && event.target instanceof Element && event.target.closest("a, button, summary, input:not([type=range])") !== null;
 }
 
 function isTerminal(target: EventTarget | null): boolean {
