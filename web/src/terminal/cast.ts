@@ -51,7 +51,7 @@ export class Cast {
   }
 
   private header(line: string): void {
-    const { version, width, height, timestamp } = JSON.parse(line) as Record<string, unknown>;
+    const { version, width, height, timestamp } = (JSON.parse(line) ?? {}) as Record<string, unknown>;
     if (version !== 2) throw new Error("Not a recording");
     this.size = { columns: bounded(width, 80), rows: bounded(height, 24) };
     this.began = typeof timestamp === "number" ? timestamp * 1000 : null;
