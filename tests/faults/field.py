@@ -17,7 +17,7 @@ from mas.service.prune import Policy
 from mas.settings import ServerMode
 from mas.store.atomic import remove_file
 from tests.e2e.standin import start_receivers
-from tests.faults.checker import MARKER, World, check_world, tree_hash
+from tests.checker import MARKER, World, check_world, tree_hash
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.site import Site
 

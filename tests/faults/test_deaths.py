@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from mas.model.ids import SessionId
-from tests.faults.checker import World, processes_of_sessions
+from tests.checker import World, processes_of_sessions
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.faults.field import RUN, Field
 from tests.site import Site, until

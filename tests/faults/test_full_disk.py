@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.faults.checker import MARKER, check_world
+from tests.checker import MARKER, check_world
 from tests.site import Site
 
 _BLOCK = 300 * 1024

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.e2e.standin import read, received, start_receivers
-from tests.faults.checker import World, check_world
+from tests.checker import World, check_world
 from tests.http.raw import connect, request
 from tests.served import Served
 from tests.site import until

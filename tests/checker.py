@@ -66,6 +66,7 @@ class World:
         self.archived = {name.partition(".")[0] for name in self._private("archive") if name.endswith(".tar.zst")}
         self.trashed = {name.partition("@")[0]: name for name in self._private("trash")}
         self.panes = _panes(site)
+        self._unpacked: dict[str, dict[str, bytes]] = {}
 
     def problems(self) -> Iterator[str]:
         """Everything that is wrong, in sentences."""
@@ -75,23 +76,39 @@ class World:
         yield from self.litter()
         yield from self._life_problems()
 
+    @property
+    def kept(self) -> set[str]:
+        """Every session, wherever it is: in its directory, in an archive or in the trash."""
+        return self.directories | self.archived | set(self.trashed)
+
     def marker(self, session_id: str) -> str | None:
-        """The content of a session's marker file, wherever the session is kept; None if nowhere."""
+        """The content of a session's marker file; None if there is none."""
+        found = self.file(session_id, MARKER)
+        return None if found is None else found.decode()
+
+    def file(self, session_id: str, name: str) -> bytes | None:
+        """A file of a session, wherever the session is kept; None if there is none."""
         if session_id in self.archived:
-            path = os.path.join(self.sessions, ".mas", "archive", f"{session_id}.tar.zst")
-            with open(path, "rb") as file:
-                plain = zstandard.ZstdDecompressor().stream_reader(file).read()
-            with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
-                member = tar.extractfile(MARKER)
-                return member.read().decode() if member else None
+            return self._packed(session_id).get(name)
         where = os.path.join(self.sessions, session_id)
         if session_id in self.trashed:
             where = os.path.join(self.sessions, ".mas", "trash", self.trashed[session_id])
         try:
-            with open(os.path.join(where, MARKER), encoding="utf-8") as file:
+            with open(os.path.join(where, name), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
+
+    def _packed(self, session_id: str) -> dict[str, bytes]:
+        """The files of an archive; read once."""
+        if session_id not in self._unpacked:
+            path = os.path.join(self.sessions, ".mas", "archive", f"{session_id}.tar.zst")
+            with open(path, "rb") as file:
+                plain = zstandard.ZstdDecompressor().stream_reader(file).read()
+            with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+                opened = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
+                self._unpacked[session_id] = {name: file.read() for name, file in opened.items() if file}
+        return self._unpacked[session_id]
 
     def pane_of(self, session_id: str) -> int | None:
         """The process in the (only) pane of a session."""
