@@ -1,6 +1,6 @@
 """Runs one verb of the product in a process of its own and cuts in at a chosen step of it.
 
-A step is anything the process does to the workspace's file system, and each start of another program. Most
+A step is anything the process does to the workspace's file system, and each start of a program or thread. Most
 steps announce themselves to Python's audit hooks; those that do not are wrapped, in the child only. The
 product knows nothing of this.
 """
@@ -51,12 +51,13 @@ class Kind(StrEnum):
     ASK = "ask"
     SPAWN = "spawn"
     SPAWNED = "spawned"
+    THREAD = "thread"
 
 
 # These leave everything as it is: being killed before one is being killed before the next step.
-_IDLE = frozenset({Kind.OPEN, Kind.SYNC, Kind.TIMES, Kind.ASK})
+_IDLE = frozenset({Kind.OPEN, Kind.SYNC, Kind.TIMES, Kind.ASK, Kind.THREAD})
 _NEEDS_ROOM = frozenset({Kind.CREATE, Kind.WRITE, Kind.COPY, Kind.MKDIR, Kind.LINK})
-_NEEDS_LEAVE = frozenset(Kind) - {Kind.WRITE, Kind.COPY, Kind.SYNC, Kind.ASK, Kind.SPAWN, Kind.SPAWNED}
+_NEEDS_LEAVE = frozenset(Kind) - {Kind.WRITE, Kind.COPY, Kind.SYNC, Kind.ASK, Kind.SPAWN, Kind.SPAWNED, Kind.THREAD}
 
 
 class Cut(StrEnum):
@@ -65,7 +66,7 @@ class Cut(StrEnum):
     KILL = "the process is killed"
     TEAR = "half of a write is done and the process is killed"
     INTERRUPT = "the person presses Ctrl-C"
-    FULL = "this once there is no room, for a file or for another process"
+    FULL = "this once there is no room, for a file or for another process or thread"
     REFUSED = "this once it is not allowed"
     STAYS_FULL = "there is no room from here on"
     READ_ONLY = "nothing can be changed from here on"
@@ -79,7 +80,7 @@ _AT: dict[Cut, frozenset[Kind]] = {
     Cut.KILL: frozenset(Kind) - _IDLE,
     Cut.TEAR: frozenset({Kind.WRITE}),
     Cut.INTERRUPT: frozenset(Kind) - _IDLE,
-    Cut.FULL: _NEEDS_ROOM | {Kind.RENAME, Kind.SYNC, Kind.SPAWN, Kind.ASK},
+    Cut.FULL: _NEEDS_ROOM | {Kind.RENAME, Kind.SYNC, Kind.SPAWN, Kind.ASK, Kind.THREAD},
     Cut.REFUSED: _NEEDS_LEAVE,
     Cut.STAYS_FULL: _NEEDS_ROOM,
     Cut.READ_ONLY: _NEEDS_ROOM | _NEEDS_LEAVE,
@@ -280,7 +281,7 @@ class _Child:
         """Make every step known to `_step`."""
         sys.addaudithook(self._audit)
         write, fsync, copy, flock = os.write, os.fsync, os.copy_file_range, fcntl.flock
-        plain_open, start = builtins.open, subprocess.Popen.__init__
+        plain_open, start, begin = builtins.open, subprocess.Popen.__init__, threading.Thread.start
 
         def stepping_write(fd: int, data: Any, /) -> int:
             if self._of_workspace(fd) and self._step(Kind.WRITE, fd, lambda: write(fd, _half(data))):
@@ -308,6 +309,10 @@ class _Child:
             if not _only_asks(words):
                 self._step(Kind.SPAWNED, words)
 
+        def stepping_begin(thread: threading.Thread) -> None:
+            self._step(Kind.THREAD, thread.name)
+            begin(thread)
+
         def telling_flock(fd: Any, operation: int) -> None:
             if operation == fcntl.LOCK_EX:
                 try:
@@ -324,6 +329,7 @@ class _Child:
             (fcntl, "flock", telling_flock),
             (builtins, "open", stepping_open),
             (subprocess.Popen, "__init__", stepping_start),
+            (threading.Thread, "start", stepping_begin),
         ):
             setattr(module, name, wrapped)
 
@@ -370,6 +376,8 @@ class _Child:
             os.kill(os.getpid(), signal.SIGKILL)
         if cut is Cut.INTERRUPT:
             raise KeyboardInterrupt
+        if kind is Kind.THREAD:
+            raise RuntimeError("can't start new thread")
         number = errno.EAGAIN if kind in (Kind.SPAWN, Kind.ASK) else _ERRNO[cut]
         raise OSError(number, os.strerror(number))
 

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import sys
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ WEIGHTS = {
     "start": 6, "stop": 4, "restore": 4, "clone": 3, "archive": 3, "unarchive": 3, "delete": 3, "undelete": 3,
     "restart-agent": 2, "send": 12, "prune": 1, "list": 3, "show": 2, "inbox": 2,
 }  # fmt: skip
+_PASSING = {"silence", "disk", "unavailable", "not begun"}
 _ARCHIVED, _DELETED, _THERE = "archive", "trash", "there"
 _PLACE = {"unarchive": _ARCHIVED, "undelete": _DELETED}
 
@@ -46,6 +48,9 @@ def main(order: Order) -> None:
         pen.ask(Entry(order.name, order.door, *wish))
         outcome = door.ask(wish)
         pen.tell(**outcome._asdict())
+        if outcome.why in _PASSING:
+            # Nobody asks on and on while nothing can be done.
+            time.sleep(dice.uniform(0.2, 0.8))
         if outcome.made and wish.verb == "start" and _mark(order.root, outcome.made):
             pen.tell(marked=True)
 

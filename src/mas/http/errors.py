@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from mas.http.threads import is_for_want_of_threads, no_thread
 from mas.http.wire import PROBLEM
 from mas.model.errors import (
     Archived,
@@ -50,6 +51,7 @@ _log = logging.getLogger("mas.http")
 
 
 def add_handlers(app: FastAPI) -> None:
+    # None of them in a thread: there may be none left, and that is what is to be told.
     app.add_exception_handler(MasError, _mas_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
@@ -90,12 +92,12 @@ def refusal(
     return Response(text, status, headers, PROBLEM)
 
 
-def _mas_error(request: Request, error: Exception) -> Response:
+async def _mas_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MasError)
     return problem(error, _id_of(request))
 
 
-def _invalid(request: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     """A body, path or query of the wrong shape; says where, and does not echo what was sent at length."""
     assert isinstance(error, RequestValidationError)
     found = [
@@ -106,7 +108,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     return refusal(422, BadInput.code, detail, errors=found, request_id=_id_of(request))
 
 
-def _http_error(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else dict(error.headers or {})
@@ -119,8 +121,10 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
 
 
-def _failure(request: Request, error: Exception) -> Response:
+async def _failure(request: Request, error: Exception) -> Response:
     """Something nobody thought of: all of it into the log, nothing of it to the caller."""
+    if is_for_want_of_threads(error):
+        return problem(no_thread(), _id_of(request))
     _log.exception("%s failed", request.url.path, exc_info=error)
     return refusal(500, "error", "The server failed; its log says how", hint="mas logs", request_id=_id_of(request))
 

@@ -15,11 +15,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Literal
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from mas.http.product import Product
+from mas.http.threads import in_thread
 from mas.http.watch import Watch
 from mas.http.wire import UUID4, EventFieldsPage, answer, refused
 from mas.model.errors import MasError
@@ -142,7 +143,7 @@ class EventFeed:
         return tuple(found[: -_PAGE - 1 : -1])
 
     async def _read(self, after: str | None) -> EventPage:
-        return await to_thread.run_sync(self._mas.events, after, _PAGE, limiter=self._limiter)
+        return await in_thread(self._mas.events, after, _PAGE, limiter=self._limiter)
 
 
 async def _within(seconds: float, happening: asyncio.Event) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
-from anyio import to_thread
-
+from mas.http.threads import in_thread
 from mas.model.errors import MasError
 from mas.service.mas import Mas
 
@@ -22,15 +22,15 @@ async def until_idle(mas: Mas, has_clients: Callable[[], bool], seconds: float) 
     needed_at = time.monotonic()
     while True:
         await asyncio.sleep(min(max(seconds / _PART, _OFTEN), _SELDOM))
-        if has_clients() or await to_thread.run_sync(_is_needed, mas):
+        if has_clients() or await _is_needed(mas):
             needed_at = time.monotonic()
         elif time.monotonic() - needed_at >= seconds:
             return
 
 
-def _is_needed(mas: Mas) -> bool:
+async def _is_needed(mas: Mas) -> bool:
     """Whether a session runs; where that cannot be told, it may."""
     try:
-        return mas.list(status="active", limit=1).total > 0
+        return (await in_thread(partial(mas.list, status="active", limit=1))).total > 0
     except MasError:
         return True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from mas.http.product import Caller, Product, known
+from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, SessionPath, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
 from mas.model.message import Box, MessageList
@@ -59,7 +59,7 @@ async def wait(
             return answer(mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
 
     # Threads of their own: whoever waits keeps nobody else from being answered.
-    return await to_thread.run_sync(waited, limiter=request.app.state.waiters)
+    return await in_thread(waited, limiter=request.app.state.waiters)
 
 
 @router.get("/message-counts", summary="Count messages", **answers(MessageCounts))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from anyio import to_thread
-
+from mas.http.threads import in_thread
 from mas.model.errors import MasError
 from mas.service.courier import Courier
 
@@ -31,12 +30,12 @@ class Rounds:
         while True:
             around, self._whole = self._whole, False
             try:
-                await to_thread.run_sync(self._courier.look_around if around else self._courier.look_again)
+                await in_thread(self._courier.look_around if around else self._courier.look_again)
             except (MasError, OSError):
                 # The next round may do better.
                 self._whole = self._whole or around
             try:
-                await to_thread.run_sync(self._watch_disk)
+                await in_thread(self._watch_disk)
             except (MasError, OSError):
                 # What is wrong shows wherever that session is looked at.
                 pass

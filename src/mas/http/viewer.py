@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
 from mas.http.tail import Tails, Waker
+from mas.http.threads import in_thread
 from mas.model.errors import MasError
 from mas.service.terminal import Look, Terminal
 
@@ -59,10 +60,10 @@ class Hall:
         self._callers = CapacityLimiter(16)
 
     async def read(self, work: Callable[[], _T]) -> _T:
-        return await to_thread.run_sync(work, limiter=self._readers, abandon_on_cancel=True)
+        return await in_thread(work, limiter=self._readers, abandon_on_cancel=True)
 
     async def ask(self, work: Callable[[], _T]) -> _T:
-        return await to_thread.run_sync(work, limiter=self._callers, abandon_on_cancel=True)
+        return await in_thread(work, limiter=self._callers, abandon_on_cancel=True)
 
 
 class Size(NamedTuple):

@@ -7,6 +7,7 @@ without a say in the size of windows, and without touching the session's environ
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from threading import Condition, Event, Lock, Thread
 
 from mas.model.errors import NoTmux
+from mas.runtime.threads import started
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, quoted
 
 _LOOKING = frozenset(("capture-pane", "display-message", "list-panes", "list-sessions", "list-windows", "show-options"))
@@ -229,7 +231,9 @@ class _Connection:
         # Its own object, since a timeout belongs to one.
         self._speaking = ours.dup()
         self._listener = Thread(target=self._listen, name=f"tmux {session}", daemon=True)
-        self._listener.start()
+        if not started(self._listener):
+            self._finish()
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def settle(self, patience: float) -> None:
         """Wait until it is attached or has ended; what is said earlier would be heard by a client of no session."""

@@ -13,12 +13,14 @@ from mas.model.ids import SessionId
 from mas.model.message import DeliveryState
 from mas.model.session import Status
 from mas.model.state import State
+from mas.runtime.threads import started
 from mas.service.deliver import BUSY, Held, Opened, deliver, why_held
 from mas.service.world import World
 
 # How often to see whether somebody else has come to an end with an agent.
 _LOOK_AGAIN = 0.05
 _GLANCE = 0.005
+_NO_THREAD = Held("the machine has no process to spare for it just now", passing=True)
 _Key = tuple[str, str]
 
 
@@ -35,6 +37,7 @@ class Courier:
         self._running: dict[_Key, Thread | None] = {}
         self._again: set[_Key] = set()
         self._held: dict[_Key, Held] = {}
+        self._unseen: set[str] = set()
         self._closed = Event()
 
     def bring(
@@ -55,7 +58,8 @@ class Courier:
             thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
             with self._lock:
                 self._running[key] = thread
-            thread.start()
+            if not started(thread):
+                self._put_off(key)
         if mine:
             self._run(mine, deadline, opened)
 
@@ -67,6 +71,12 @@ class Courier:
                 return False
             self._running[key] = None
             return True
+
+    def _put_off(self, key: _Key) -> None:
+        """Leave it to the next round."""
+        with self._lock:
+            self._running.pop(key, None)
+            self._held[key] = _NO_THREAD
 
     def is_under_way(self, session_id: str, agent: str) -> bool:
         """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
@@ -87,6 +97,8 @@ class Courier:
 
     def look_again(self) -> None:
         """Try once more what may be ready by now without anybody having told so."""
+        while self._unseen:
+            self._look_at(self._unseen.pop())
         for session_id, agent in list(self._held):
             if why_held(self._world, SessionId(session_id), agent) is None:
                 self.bring(session_id, (agent,))
@@ -111,7 +123,7 @@ class Courier:
                     self._look_at(session_id)
 
         # Not waited for at the end: it may be waiting for an agent's word, and whoever comes next goes on with that.
-        Thread(target=attend, name="courier", daemon=True).start()
+        started(Thread(target=attend, name="courier", daemon=True))
         try:
             yield
         finally:
@@ -122,7 +134,8 @@ class Courier:
         if event.session_id is None:
             return
         if event.event == "message" and event.details.get("state") == DeliveryState.QUEUED:
-            Thread(target=self._look_at, args=(event.session_id,), name="courier", daemon=True).start()
+            if not started(Thread(target=self._look_at, args=(event.session_id,), name="courier", daemon=True)):
+                self._unseen.add(event.session_id)
         elif event.event == "agent" and event.agent is not None and event.details.get("state") == State.IDLE:
             key = (event.session_id, event.agent)
             if key in self._held or key in self._running:

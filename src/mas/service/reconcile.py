@@ -12,6 +12,7 @@ from mas.model.errors import Archived, Corrupt, NoSession
 from mas.model.ids import SessionId, find_session, tmux_name
 from mas.model.session import Status
 from mas.runtime.runtime import Place
+from mas.runtime.threads import started
 from mas.service.world import World
 from mas.store.registry import IndexEntry, entry_of
 
@@ -103,14 +104,17 @@ class _Looking(Thread):
             Place(entry.socket or "", tmux_name(entry.session_id)): SessionId(entry.session_id) for entry in active
         }
         self._alive: dict[Place, bool | None] = dict.fromkeys(self._places)
-        self.start()
+        self._apart = started(self)
 
     def run(self) -> None:
         self._alive = self._runtime.alive(self._places)
 
     def answer(self) -> tuple[list[SessionId], list[SessionId]]:
         """The sessions that are not there any more, and those of which it cannot be told."""
-        self.join()
+        if self._apart:
+            self.join()
+        else:
+            self.run()
         return self._where(False), self._where(None)
 
     def _where(self, alive: bool | None) -> list[SessionId]:

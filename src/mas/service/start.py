@@ -15,6 +15,7 @@ from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
+from mas.runtime.threads import started
 from mas.service.disk import check_room
 from mas.service.isolation import choose_isolation, limits_of
 from mas.service.limits import unheld
@@ -150,7 +151,7 @@ class _Syncing(Thread):
         super().__init__(daemon=True)
         self._path = path
         self._error: OSError | None = None
-        self.start()
+        self._apart = started(self)
 
     def run(self) -> None:
         try:
@@ -160,7 +161,10 @@ class _Syncing(Thread):
 
     def wait(self) -> None:
         """All of it is on the disk, or `OSError`."""
-        self.join()
+        if self._apart:
+            self.join()
+        else:
+            self.run()
         if self._error:
             raise self._error
 
