@@ -4,7 +4,7 @@ BIN := .venv/bin
 PY_FILES := src tests benchmarks reference hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
-.PHONY: help up setup test test-real check format docs docs-serve bench fuzz soak dist smoke lock clean
+.PHONY: help up setup test test-real check format docs docs-serve bench fuzz torture soak dist smoke lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -46,8 +46,11 @@ bench: setup  ## Measure against the floor and the witnesses, write benchmarks/R
 fuzz: setup .fuzz/.ready  ## Ten thousand requests to the API, and every parser at length (ARGS='--only parsers')
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-soak: setup  ## 200 concurrent processes, every session checked
-	$(BIN)/python -m benchmarks.soak
+torture: setup  ## Random work while things go wrong, then a look at everything (TORTURE="--seed …")
+	$(BIN)/python -m tests.torture $(TORTURE)
+
+soak: setup  ## 300 teams of 13 alive at once, memory and latency over time (SOAK="--sessions …")
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 dist: setup  ## Build the source archive and the wheel into dist/, and try them
 	rm -rf dist

@@ -1,203 +1,255 @@
-"""`python -m benchmarks.soak`: hundreds of `mas` processes at once, then proof that nothing was lost.
+"""`python -m benchmarks.soak`: hundreds of teams alive at once, with memory and latency over time.
 
-Each process is the real command: start, clone, stop, restore or delete, many at a time and often on the same
-session. Afterwards the files, the journal and tmux are read without the product's help and must agree.
+Teams of 13 are started through the server until there are enough of them or the machine has no more room, then kept
+for a while. Now and then the server is asked for what people ask for, and the clock stopped. At the end a checker that
+shares nothing with the product counts who is alive, all are stopped, and it looks again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import random
-import re
-import subprocess
+import signal
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
 from typing import NamedTuple
 
+import httpx
 import psutil
-from tests.site import Site
+from tests.checker import World
+from tests.e2e.standin import start_receivers
+from tests.served import Served
+from tests.torture.report import machine, put, table
 
-from benchmarks.arena import BIN, arena
+from benchmarks.arena import arena
+from benchmarks.overtime import Line, drawing
 
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_LINE = re.compile(rf"({_UUID.pattern}):(active|stopped|error|archived|deleted):[0-9TZ:.-]+")
-# What a command may answer when another one works on the same session: it is gone, or it is busy.
-_MAY_REFUSE = {3, 4}
-_PATIENCE = 60.0
-
-
-class Outcome(NamedTuple):
-    """One process and how it ended."""
-
-    verb: str
-    session: str | None
-    code: int
-    said: str
+_TEAM = 13
+# tmux's and the launcher's own.
+_TERMINALS_EACH = 2
+_SPARE_TERMINALS = 200
+_SPARE_MEMORY = 2 << 30
+_BETWEEN = 10.0
+_ASLEEP = {"agents": {}, "provider": "asleep"}
+_PTY = "/proc/sys/kernel/pty"
+_MIB = 1 << 20
 
 
-class Crowd:
-    """The sessions known to exist, picked from by many threads."""
+class Sample(NamedTuple):
+    """One look: how many sessions there are, what is in use, and how many seconds each request took."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
-        self._lock = threading.Lock()
-        self._known: list[str] = []
+    at: float
+    sessions: int
+    memory: float
+    server: float
+    start: float
+    listing: float
+    show: float
+    message: float
 
-    def next(self) -> tuple[str, str | None]:
-        """What to do next, and to which session."""
-        with self._lock:
-            if len(self._known) < 4 or self._dice.random() < 0.4:
-                return "start", None
-            verb = self._dice.choices(("clone", "stop", "restore", "delete"), (3, 4, 3, 3))[0]
-            return verb, self._dice.choice(self._known)
 
-    def made(self, session: str) -> None:
-        with self._lock:
-            self._known.append(session)
+class Soak:
+    """The crowd, and who asks about it."""
 
-    def gone(self, session: str) -> None:
-        with self._lock:
-            if session in self._known:
-                self._known.remove(session)
+    def __init__(self, served: Served, client: httpx.Client) -> None:
+        self._served = served
+        self._client = client
+        self._before = psutil.virtual_memory().available
+        self._began = time.monotonic()
+        self._probe = start_receivers(served.site)
+        self.sessions: list[str] = []
+        self.samples: list[Sample] = []
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def grow(self, wanted: int, deadline: float) -> str:
+        """Start teams until there are so many; answers why not more."""
+        looked = 0.0
+        while len(self.sessions) < wanted:
+            if psutil.virtual_memory().available < _SPARE_MEMORY:
+                return "the memory is used up"
+            if time.monotonic() > deadline:
+                return "the time was over"
+            took = _timed(self._start)
+            if self.seconds - looked > _BETWEEN:
+                self._sample(took)
+                looked = self.seconds
+        return "all that were wanted"
+
+    def hold(self, seconds: float) -> None:
+        """Keep them, and look now and then; each time one team goes and another comes."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._client.post(f"/sessions/{self.sessions.pop(0)}/stop").raise_for_status()
+            self._sample(_timed(self._start))
+            time.sleep(_BETWEEN)
+
+    def living(self) -> int:
+        """How many agents of ours live, by tmux's own word; the probe's is not one of them."""
+        names = {f"mas-{session[:8]}" for session in self.sessions}
+        return sum(not pane.dead and pane.tmux_session in names for pane in World(self._served.site).panes)
+
+    def problems(self) -> list[str]:
+        return list(World(self._served.site).problems())
+
+    def _start(self) -> None:
+        answer = self._client.post("/runs", json=_ASLEEP)
+        answer.raise_for_status()
+        self.sessions.append(answer.json()["sessionId"])
+
+    def _sample(self, start: float) -> None:
+        detail = f"/sessions/{self.sessions[-1]}"
+        message = {"target": "00", "message": "Are you there?", "wait": 30}
+        sample = Sample(
+            self.seconds,
+            len(self.sessions),
+            (self._before - psutil.virtual_memory().available) / _MIB,
+            psutil.Process(self._served.pid).memory_info().rss / _MIB,
+            start,
+            self._median(lambda: self._client.get("/sessions")),
+            self._median(lambda: self._client.get(detail)),
+            self._median(lambda: self._client.post(f"/sessions/{self._probe}/messages", json=message)),
+        )
+        self.samples.append(sample)
+        print(
+            f"{sample.at:5.0f} s  {sample.sessions:4} sessions  {sample.memory:7.0f} MiB"
+            f"  server {sample.server:4.0f} MiB  start {1000 * sample.start:5.0f}  list {1000 * sample.listing:5.0f}  show {1000 * sample.show:5.0f}"
+            f"  message {1000 * sample.message:5.0f} ms",
+            flush=True,
+        )
+
+    def _median(self, ask: Callable[[], httpx.Response]) -> float:
+        return median(_timed(lambda: ask().raise_for_status()) for _ in range(3))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--processes", type=int, default=200)
-    parser.add_argument("--at-once", type=int, default=16)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--seconds", type=float, default=300, help="start no new process after so long")
+    parser.add_argument("--sessions", type=int, default=300, help=f"of {_TEAM} agents each")
+    parser.add_argument("--grow", type=float, default=15.0, help="start no new ones after so many minutes")
+    parser.add_argument("--hold", type=float, default=3.0, help="keep them for so many minutes")
+    parser.add_argument("--report", metavar="FILE", help="write figures and a drawing into this document")
     args = parser.parse_args()
-    print(f"seed {args.seed}", flush=True)
-    begun = time.monotonic()
-    with arena() as site:
-        crowd = Crowd(random.Random(args.seed))
-
-        def one(_: int) -> Outcome | None:
-            return _run(site, crowd) if time.monotonic() - begun < args.seconds else None
-
-        with ThreadPoolExecutor(args.at_once) as pool:
-            outcomes = [outcome for outcome in pool.map(one, range(args.processes)) if outcome]
-        took = time.monotonic() - begun
-        problems = [*_answers(outcomes), *_disagreements(site, outcomes)]
-    for verb, count in sorted(Counter(outcome.verb for outcome in outcomes).items()):
-        refused = sum(1 for outcome in outcomes if outcome.verb == verb and outcome.code)
-        print(f"{verb:8} {count:4}  refused as busy, gone or in another state: {refused}")
-    print(f"{len(outcomes)} processes, {args.at_once} at once, {took:.0f} s; problems: {len(problems)}")
-    for problem in problems:
+    # Told to end, it still puts everything away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with _terminals(args.sessions) as most, arena() as site:
+        _write_provider(site.path("providers"))
+        served = Served(site)
+        try:
+            with served.client(timeout=600) as client:
+                soak = Soak(served, client)
+                why = soak.grow(min(args.sessions, most), time.monotonic() + 60 * args.grow)
+                why = why if most >= args.sessions else f"{why}; terminals for {most} only, and no right to have more"
+                print(f"{len(soak.sessions)} sessions ({why})", flush=True)
+                soak.hold(60 * args.hold)
+                living, problems = soak.living(), soak.problems()
+                began = time.monotonic()
+                site.mas("stop", "--all", timeout=1800)
+                stopped = time.monotonic() - began
+                problems += soak.problems()
+        finally:
+            served.close()
+    if living != _TEAM * len(soak.sessions):
+        problems.append(f"{living} agents live in {len(soak.sessions)} sessions")
+    print(f"{living} agents lived; all stopped in {stopped:.0f} s; problems: {len(problems)}")
+    for problem in problems[:20]:
         print(f"  {problem}")
+    if args.report:
+        _write_report(args.report, soak, why, living, stopped, problems)
     return 1 if problems else 0
 
 
-def _run(site: Site, crowd: Crowd) -> Outcome:
-    """One real command, and what it made or took away."""
-    verb, session = crowd.next()
-    words = {
-        "start": ["--team", "solo", "--command", "sleep 1000"],
-        "clone": [session or ""],
-        "delete": ["--yes", session or ""],
-    }.get(verb, [session or ""])
-    if verb == "delete":
-        # Nobody is sent to it from now on; whoever already was may find it gone.
-        crowd.gone(session or "")
+@contextmanager
+def _terminals(sessions: int) -> Iterator[int]:
+    """For how many sessions the machine has terminals; as root it is given more, for as long as this lasts."""
+    before, used = (_number(name) for name in ("max", "nr"))
+    wanted = used + _SPARE_TERMINALS + sessions * _TEAM * _TERMINALS_EACH
+    path = os.path.join(_PTY, "max")
+    raised = wanted > before and os.access(path, os.W_OK)
+    if raised:
+        _set_number(path, wanted)
     try:
-        done = site.run([os.path.join(BIN, "mas"), verb, *words], timeout=_PATIENCE)
-    except subprocess.TimeoutExpired:
-        return Outcome(verb, session, -1, f"no answer in {_PATIENCE:.0f} s")
-    if done.returncode == 0 and verb in ("start", "clone"):
-        session = done.stdout.strip()
-        crowd.made(session)
-    return Outcome(verb, session, done.returncode, done.stderr.strip())
+        yield (max(before, wanted if raised else 0) - used - _SPARE_TERMINALS) // (_TEAM * _TERMINALS_EACH)
+    finally:
+        if raised:
+            _set_number(path, before)
 
 
-def _answers(outcomes: list[Outcome]) -> Iterator[str]:
-    """Commands that failed, other than by a refusal that concurrency explains."""
-    for outcome in outcomes:
-        if outcome.code and (outcome.verb == "start" or outcome.code not in _MAY_REFUSE):
-            yield f"{outcome.verb} {outcome.session or ''} ended with {outcome.code}: {outcome.said}"
+def _number(name: str) -> int:
+    with open(os.path.join(_PTY, name), encoding="ascii") as file:
+        return int(file.read())
 
 
-def _disagreements(site: Site, outcomes: list[Outcome]) -> Iterator[str]:
-    """Where the directories, the registry, the journal and tmux do not tell the same story."""
-    worked = [outcome for outcome in outcomes if outcome.code == 0 and outcome.session]
-    made = {outcome.session for outcome in worked if outcome.verb in ("start", "clone")}
-    deleted = {outcome.session for outcome in worked if outcome.verb == "delete"}
-    unsure = {outcome.session for outcome in outcomes if outcome.verb == "delete" and outcome.code == -1}
-    directories = {name for name in os.listdir(site.path("sessions")) if _UUID.fullmatch(name)}
-    trashed = {name.partition("@")[0] for name in os.listdir(site.path("sessions", ".mas", "trash"))}
-    index = _index(site)
-    journal, torn = _journal(site)
-    yield from (f"journal: not a line: {line!r}" for line in torn)
-    yield from _same("directories", directories - unsure, "started and not deleted", made - deleted - unsure)
-    yield from _same("trash", trashed - unsure, "deleted", deleted)
-    yield from _same("registry", set(index), "directories", directories)
-    yield from _same("journal", {key for key, word in journal.items() if word != "deleted"}, "directories", directories)
-    for session in directories:
-        words = {index.get(session, "absent"), journal.get(session, "absent"), *_own_words(site, session)}
-        if len(words) > 1:
-            yield f"{session}: four places say {sorted(words)}"
-    active = {f"mas-{session[:8]}" for session, status in index.items() if status == "active"}
-    yield from _same("tmux", site.tmux_sessions(), "active", active)
-    yield from _leftovers(site, index)
+def _set_number(path: str, number: int) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(number))
 
 
-def _same(name: str, found: set[str], other: str, wanted: set[str | None] | set[str]) -> Iterator[str]:
-    for session in sorted(found - wanted):
-        yield f"{session}: in {name}, but not in {other}"
-    for session in sorted(str(lost) for lost in wanted - found):
-        yield f"{session}: in {other}, but not in {name}"
+def _write_provider(directory: str) -> None:
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, "asleep.toml"), "w", encoding="utf-8") as file:
+        file.write('provider = { id = "asleep" }\n[launch]\nargv = ["sleep", "100000"]\n')
 
 
-def _index(site: Site) -> dict[str, str]:
-    with open(site.path("sessions", ".sessions.index"), encoding="utf-8") as file:
-        return {entry["sessionId"]: entry["status"] for entry in json.load(file)["sessions"]}
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
-def _journal(site: Site) -> tuple[dict[str, str], list[str]]:
-    """The last word on every session, and what is not a line of a journal."""
-    last: dict[str, str] = {}
-    torn = []
-    with open(site.path("sessions", ".index"), encoding="utf-8") as file:
-        for line in file.read().removesuffix("\n").split("\n"):
-            if match := _LINE.fullmatch(line):
-                last[match[1]] = match[3]
-            else:
-                torn.append(line)
-    return last, torn
+def _write_report(path: str, soak: Soak, why: str, living: int, stopped: float, problems: list[str]) -> None:
+    samples = soak.samples
+    picture = os.path.splitext(path)[0] + ".svg"
+    with open(picture, "w", encoding="utf-8") as file:
+        file.write(
+            drawing(
+                [sample.at for sample in samples],
+                Line("memory in use, GiB", [sample.memory / 1024 for sample in samples]),
+                Line("sessions", [float(sample.sessions) for sample in samples]),
+                Line("GET /sessions, ms", [1000 * sample.listing for sample in samples]),
+                Line("message to its acknowledgement, ms", [1000 * sample.message for sample in samples]),
+                Line("start of 13 agents, ms", [1000 * sample.start for sample in samples]),
+            )
+        )
+    some = [samples[round(step * (len(samples) - 1) / 11)] for step in range(12)] if len(samples) > 12 else samples
+    rows = [
+        (
+            f"{one.at:.0f} s", one.sessions, one.sessions * _TEAM, f"{one.memory / 1024:.1f}", f"{one.server:.0f}",
+            *(f"{1000 * took:.0f}" for took in (one.start, one.listing, one.show, one.message)),
+        )
+        for one in some
+    ]  # fmt: skip
+    head = (
+        "after", "sessions", "agents", "memory, GiB", "server, MiB",
+        "start, ms", "GET /sessions, ms", "GET /sessions/{id}, ms", "message, ms",
+    )  # fmt: skip
+    found = "\n".join(f"- {problem}" for problem in problems) or "None."
+    put(
+        path,
+        "soak",
+        f"""## Soak
 
+{machine()}.
 
-def _own_words(site: Site, session: str) -> set[str]:
-    """What the two files of the session itself say of its status."""
-    with open(site.session(session, "metadata.json"), encoding="utf-8") as file:
-        metadata = json.load(file)["status"]
-    with open(site.session(session, ".session"), encoding="utf-8") as file:
-        record = dict(line.rstrip("\n").split("=", 1) for line in file)["STATUS"]
-    return {metadata, record}
+{len(soak.sessions)} sessions of {_TEAM} ({why}), {living} agents alive at the end by tmux's own word; each is a
+launcher and a program that sleeps, in panes of tmux servers as MAS places them. Memory is what the machine has less of than before,
+with everything that tmux and the kernel need for it. Requests are answered by one server, on a connection that is kept;
+`start` brings up {_TEAM} agents, `message` ends with the agent's own word that it has it. While they are kept, one team
+goes and another comes every {_BETWEEN:.0f} seconds. All stopped by one `mas stop --all` in {stopped:.0f} s.
 
+![Memory and latency over time]({os.path.basename(picture)})
 
-def _leftovers(site: Site, index: dict[str, str]) -> Iterator[str]:
-    """Unfinished work, half-written files, and programs of sessions that are not active."""
-    private = site.path("sessions", ".mas")
-    for room in ("intents", "doomed"):
-        for name in os.listdir(os.path.join(private, room)):
-            yield f"{room}: {name} is still there"
-    for directory in (site.path("sessions"), *(site.session(session) for session in index)):
-        for name in os.listdir(directory):
-            if name.endswith(".tmp") or ".corrupt-" in name:
-                yield f"{os.path.join(directory, name)} is still there"
-    for process in site.processes():
-        try:
-            session = process.environ().get("MAS_SESSION_ID")
-        except psutil.Error:
-            continue
-        if session and index.get(session) != "active":
-            yield f"process {process.pid} of {session} runs, but the session does not"
+{table(head, rows)}
+
+**Problems**
+
+{found}
+""",
+    )
 
 
 if __name__ == "__main__":

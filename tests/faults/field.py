@@ -16,8 +16,8 @@ from mas.service.local import LocalMas
 from mas.service.prune import Policy
 from mas.settings import ServerMode
 from mas.store.atomic import remove_file
-from tests.e2e.standin import start_receivers
 from tests.checker import MARKER, World, check_world, tree_hash
+from tests.e2e.standin import start_receivers
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.site import Site
 

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.e2e.standin import read, received, start_receivers
 from tests.checker import World, check_world
+from tests.e2e.standin import read, received, start_receivers
 from tests.http.raw import connect, request
 from tests.served import Served
 from tests.site import until

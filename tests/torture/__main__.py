@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -26,6 +27,8 @@ def main() -> int:
     parser.add_argument("--faults", help="instead of those of the seed: " + ",".join(one.name.lower() for one in Fault))
     parser.add_argument("--report", metavar="FILE", help="write what happened into this document")
     args = parser.parse_args()
+    # Told to end, it still puts everything away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given = None if args.faults is None else tuple(Fault[name.upper()] for name in args.faults.split(",") if name)
     size = Size(args.clients, args.wishes)
     began = time.monotonic()

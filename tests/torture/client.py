@@ -6,9 +6,11 @@ import json
 import os
 import random
 import re
+import socket
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from tests.checker import MARKER
@@ -21,7 +23,7 @@ WEIGHTS = {
     "start": 6, "stop": 4, "restore": 4, "clone": 3, "archive": 3, "unarchive": 3, "delete": 3, "undelete": 3,
     "restart-agent": 2, "send": 12, "prune": 1, "list": 3, "show": 2, "inbox": 2,
 }  # fmt: skip
-_PASSING = {"silence", "disk", "unavailable", "not begun"}
+_PASSING = {"disk", "unavailable", "not begun"}
 _ARCHIVED, _DELETED, _THERE = "archive", "trash", "there"
 _PLACE = {"unarchive": _ARCHIVED, "undelete": _DELETED}
 
@@ -48,7 +50,9 @@ def main(order: Order) -> None:
         pen.ask(Entry(order.name, order.door, *wish))
         outcome = door.ask(wish)
         pen.tell(**outcome._asdict())
-        if outcome.why in _PASSING:
+        if outcome.why == "silence":
+            _await_server(order.root)
+        elif outcome.why in _PASSING:
             # Nobody asks on and on while nothing can be done.
             time.sleep(dice.uniform(0.2, 0.8))
         if outcome.made and wish.verb == "start" and _mark(order.root, outcome.made):
@@ -103,11 +107,24 @@ def _mark(root: str, session_id: str) -> bool:
     return True
 
 
+def _await_server(root: str) -> None:
+    """Wait until a server listens again, but not for ever."""
+    for _ in range(200):
+        with socket.socket(socket.AF_UNIX) as wire, suppress(OSError):
+            wire.connect(_socket(root))
+            return
+        time.sleep(0.05)
+
+
+def _socket(root: str) -> str:
+    return os.path.join(root, "sessions", ".mas", "server", "api.sock")
+
+
 def _door(order: Order) -> Door:
     if order.door == "http":
         return Http(order.url, order.token)
     if order.door == "client":
-        return Client(os.path.join(order.root, "sessions", ".mas", "server", "api.sock"))
+        return Client(_socket(order.root))
     return CommandLine(order.root, os.environ)
 
 

@@ -74,6 +74,7 @@ def torture_text(results: list[Result]) -> str:
     verbs = [(verb, *_ends(entry.end for entry in entries if entry.verb == verb)) for verb in _names(entries, "verb")]
     doors = [(door, *_ends(entry.end for entry in entries if entry.door == door)) for door in _names(entries, "door")]
     happened = [(fault.value, faults[fault], _how(fault, means)) for fault in sorted(faults)]
+    took = sum(result.seconds for result in results)
     ends = ("done", "refused", "cut short")
     findings = "\n".join(f"- seed {seed}: {problem}" for seed, problem in wrong) or "None."
     return f"""## Torture
@@ -81,8 +82,8 @@ def torture_text(results: list[Result]) -> str:
 {machine()}.
 
 {len(results)} rounds, seeds {results[0].seed} to {results[-1].seed}, {len(entries)} wishes,
-{sum(faults.values())} faults, {sum(result.seconds for result in results):.0f} seconds. A seed decides on all that is asked for, by whom, and what goes
-wrong when; which process is how far at that moment is the machine's. One round again:
+{sum(faults.values())} faults, {took:.0f} seconds. A seed decides on all that is asked for, by whom, and what goes wrong
+when; which process is how far at that moment is the machine's. One round again:
 `make torture TORTURE="--seed {results[0].seed} --rounds 1"`.
 
 In a round, clients of the command line, of HTTP and of the Python client, processes of their own, each ask for one

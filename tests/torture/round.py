@@ -197,7 +197,7 @@ class Round:
 
     def _trouble_while(self, clients: dict[str, tuple[Order, subprocess.Popen[bytes]]], deadline: float) -> None:
         while any(process.poll() is None for _, process in clients.values()) and time.monotonic() < deadline:
-            time.sleep(self._dice.uniform(0.1, 1.2))
+            time.sleep(self._dice.uniform(0.2, 2.0))
             for name, (order, process) in clients.items():
                 if process.poll() not in (None, 0):
                     clients[name] = self._again(order)
