@@ -116,12 +116,13 @@ class Soak:
             self._median(lambda: self._client.post(f"/sessions/{self._probe}/messages", json=message)),
         )
         self.samples.append(sample)
-        print(
-            f"{sample.at:5.0f} s  {sample.sessions:4} sessions  {sample.memory:7.0f} MiB"
-            f"  server {sample.server:4.0f} MiB  start {1000 * sample.start:5.0f}  list {1000 * sample.listing:5.0f}  show {1000 * sample.show:5.0f}"
-            f"  message {1000 * sample.message:5.0f} ms",
-            flush=True,
+        took = (sample.start, sample.listing, sample.show, sample.message)
+        shown = "  ".join(
+            f"{name} {1000 * seconds:.0f}"
+            for name, seconds in zip(("start", "list", "show", "message"), took, strict=True)
         )
+        used = f"{sample.memory:.0f} MiB, server {sample.server:.0f} MiB"
+        print(f"{sample.at:5.0f} s  {sample.sessions:4} sessions  {used}; ms: {shown}", flush=True)
 
     def _median(self, ask: Callable[[], httpx.Response]) -> float:
         return median(_timed(lambda: ask().raise_for_status()) for _ in range(3))
@@ -235,11 +236,12 @@ def _write_report(path: str, soak: Soak, why: str, living: int, stopped: float, 
 
 {machine()}.
 
-{len(soak.sessions)} sessions of {_TEAM} ({why}), {living} agents alive at the end by tmux's own word; each is a
-launcher and a program that sleeps, in panes of tmux servers as MAS places them. Memory is what the machine has less of than before,
-with everything that tmux and the kernel need for it. Requests are answered by one server, on a connection that is kept;
-`start` brings up {_TEAM} agents, `message` ends with the agent's own word that it has it. While they are kept, one team
-goes and another comes every {_BETWEEN:.0f} seconds. All stopped by one `mas stop --all` in {stopped:.0f} s.
+{len(soak.sessions)} sessions of {_TEAM} ({why}), {living} agents alive at the end by tmux's own word;
+each is a launcher and a program that sleeps, in panes of tmux servers as MAS places them. Memory is what the machine
+has less of than before, with everything that tmux and the kernel need for it. Requests are answered by one server, on
+a connection that is kept; `start` brings up {_TEAM} agents, `message` ends with the agent's own word that it has it.
+While they are kept, one team goes and another comes every {_BETWEEN:.0f} seconds. All stopped by one `mas stop --all`
+in {stopped:.0f} s.
 
 ![Memory and latency over time]({os.path.basename(picture)})
 

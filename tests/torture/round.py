@@ -33,7 +33,7 @@ _MOST_SESSIONS = 10
 # Dying processes and messages on their way take their time; nothing is called wrong before.
 _SETTLING = 45.0
 _LOOK_AGAIN = 0.1
-_INJECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")
+INJECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")
 # What a client may be told besides that a session is gone or busy, and because of what.
 _EXCUSES = {
     "disk": {Fault.DISK},
@@ -109,9 +109,15 @@ def play(seed: int, size: Size, faults: tuple[Fault, ...], keep_in: str) -> Resu
 def _site(directory: str, disk: str) -> Site:
     site = Site(directory)
     site.root = site.env["MAS_WORKSPACE_ROOT"] = os.path.join(disk, "ws")
-    site.env |= {"MAS_TORTURE": os.path.join(directory, "shared"), "PYTHONPATH": _INJECTED}
+    site.env |= {"MAS_TORTURE": os.path.join(directory, "shared"), "PYTHONPATH": INJECTED}
     Shared(site.env["MAS_TORTURE"])
     os.mkdir(os.path.join(directory, "ledgers"))
+    prepare(site)
+    return site
+
+
+def prepare(site: Site) -> None:
+    """Make the workspace, with a provider of agents that note what they get."""
     site.mas("init", site.root, "--provider", "shell")
     os.makedirs(site.path("providers"), exist_ok=True)
     with open(site.path("providers", "keeper.toml"), "w", encoding="utf-8") as file:
@@ -120,7 +126,6 @@ def _site(directory: str, disk: str) -> Site:
             'provider = { id = "keeper" }\n[input]\nack = "osc:working"\n[launch]\n'
             f'argv = ["{{python}}", {path}]\n[status]\nsources = ["osc7501"]\n'
         )
-    return site
 
 
 def _gone(site: Site) -> None:
@@ -284,24 +289,10 @@ class Round:
         for session_id, entry in world.entries.items():
             if entry["status"] == "active" and entry["tmuxSession"] not in dead:
                 yield from unsettled(world, session_id)
-        yield from self._strays(world)
-        yield from _held_locks(world)
+        yield from strays(world, {self._served.pid})
+        yield from held_locks(world)
         for directory, _, files in os.walk(world.sessions):
             yield from (f"{directory}/{name} was called damaged" for name in files if ".corrupt-" in name)
-
-    def _strays(self, world: World) -> Iterator[str]:
-        """Processes of the site that belong to nothing: no session, no server, no tmux server that has a session."""
-        serving = {self._served.pid}
-        with suppress(psutil.Error):
-            serving |= {child.pid for child in psutil.Process(self._served.pid).children(recursive=True)}
-        for socket in self._site.sockets():
-            with suppress(ValueError):
-                serving.add(int(self._site.tmux("display-message", "-p", "#{pid}", socket=socket)))
-        serving |= {process.pid for process, _ in processes_of_sessions(world.sessions)}
-        for process in self._site.processes():
-            with suppress(psutil.Error):
-                if process.pid not in serving:
-                    yield f"process {process.pid} belongs to nobody: {process.cmdline()}"
 
     def _content(self) -> Iterator[str]:
         """What `mas repair` would mend and `mas doctor` complains about; that the disk is small is on purpose."""
@@ -326,7 +317,7 @@ class Round:
                 yield f"{entry.verb} of {entry.session} cannot be finished: {outcome}"
 
 
-def _held_locks(world: World) -> Iterator[str]:
+def held_locks(world: World) -> Iterator[str]:
     """Locks that somebody holds though nothing is being done."""
     paths = [os.path.join(world.sessions, ".mas", "registry.lock")]
     for session_id in world.directories:
@@ -337,3 +328,19 @@ def _held_locks(world: World) -> Iterator[str]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield f"{path} is locked"
+
+
+def strays(world: World, servers: set[int]) -> Iterator[str]:
+    """Processes of the site that belong to nothing: no session, none of the `servers`, no tmux server."""
+    known = set(servers)
+    for pid in servers:
+        with suppress(psutil.Error):
+            known |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
+    for socket in world.site.sockets():
+        with suppress(ValueError):
+            known.add(int(world.site.tmux("display-message", "-p", "#{pid}", socket=socket)))
+    known |= {process.pid for process, _ in processes_of_sessions(world.sessions)}
+    for process in world.site.processes():
+        with suppress(psutil.Error):
+            if process.pid not in known:
+                yield f"process {process.pid} belongs to nobody: {process.cmdline()}"
