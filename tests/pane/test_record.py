@@ -88,8 +88,30 @@ def test_events_are_whole_lines_even_on_a_full_disk(session: str) -> None:
         "limit(-1); made.event('exit', status=2)\n",
     )
     lines = read(session, "agent-00.events.jsonl").decode().splitlines()
-    assert [json.loads(line)["event"] for line in lines] == ["start", "exit"]
+    assert [json.loads(line)["event"] for line in lines] == ["start", "exit", "exit"]
     assert json.loads(lines[-1])["status"] == 2
+
+
+def test_what_could_not_be_noted_is_noted_before_anything_later(session: str) -> None:
+    run_limited(
+        session,
+        "limit(0); made.event('typed', id='m-1'); made.event('entered', id='m-1')\n"
+        "limit(-1); made.event('mark', id='behind them')\n",
+    )
+    lines = read(session, "agent-00.events.jsonl").decode().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["typed", "entered", "mark"]
+
+
+def test_what_could_not_be_noted_is_noted_by_itself_once_there_is_room(session: str) -> None:
+    run_limited(
+        session,
+        "import time\n"
+        "limit(0); made.event('taken', id='m-1'); limit(-1)\n"
+        "while made.due is not None:\n"
+        "    time.sleep(0.01)\n"
+        "    made.flush()\n",
+    )
+    assert json.loads(read(session, "agent-00.events.jsonl"))["event"] == "taken"
 
 
 def test_a_full_disk_does_not_stop_the_agent(bare: Site) -> None:

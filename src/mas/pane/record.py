@@ -16,6 +16,9 @@ _LARGEST_LOG = 32 << 20
 # The words of `show` for an agent whose program tells nothing of itself, and for one that is yet to tell something.
 _RUNNING = "running; reports no state"
 _LAUNCHED = "launched"
+# Events kept until there is room for them, and how long to wait before the next look.
+_MOST_UNWRITTEN = 1000
+_NEXT_TRY = 1.0
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,11 +47,16 @@ class Record:
         self._has_hooks = False
         self._has_called = False
         self._events_size = -1
+        self._unwritten: list[Fields] = []
+        self._again_at = 0.0
 
     @property
     def due(self) -> float | None:
         """When something waits to be written, by the monotonic clock."""
-        return self._cast.due if self._cast else None
+        waiting = self._cast.due if self._cast else None
+        if self._unwritten:
+            return self._again_at if waiting is None else min(waiting, self._again_at)
+        return waiting
 
     def film(self, columns: int, rows: int, term: str) -> None:
         """Begin a recording of the terminal too."""
@@ -98,7 +106,10 @@ class Record:
 
     def flush(self) -> None:
         """Write what waits, if it is due."""
-        if self._cast:
+        now = time.monotonic()
+        if self._unwritten and now >= self._again_at:
+            self._write_events()
+        if self._cast and self._cast.due is not None and now >= self._cast.due:
             self._cast.flush()
 
     def close(self) -> None:
@@ -172,11 +183,21 @@ class Record:
         append_event(self._workspace, json_object(whose | fields))
 
     def _append(self, fields: Fields) -> None:
+        """Note it behind all that could not be noted yet: whoever reads of one thing knows of all before it.
+
+        By that a message is known to have passed, or not; one that was thought not to would be typed again.
+        """
+        self._unwritten = [*self._unwritten[1 - _MOST_UNWRITTEN :], fields]
+        self._write_events()
+
+    def _write_events(self) -> None:
         try:
             with AgentLog(self._events) as log:
-                log.add(fields)
+                while self._unwritten:
+                    log.add(self._unwritten[0])
+                    del self._unwritten[0]
         except OSError:
-            return
+            self._again_at = time.monotonic() + _NEXT_TRY
 
 
 def _lock(fd: int) -> bool:
