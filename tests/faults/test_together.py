@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from mas.model.errors import Busy, Corrupt
 from mas.model.ids import SessionId
 from mas.service.prune import Policy
 from tests.faults.driver import Blocked, Cut, Driver, Ended, Fault, Reached
@@ -78,6 +80,21 @@ def test_two_processes_on_one_session_each_succeed_or_are_told_why_not(
                 assert world.marker(ends[0].answer.session_id) == field.kept[session_id], "an empty clone"
         except AssertionError as error:
             raise AssertionError(f"step {step} ({reached.what}): {error}") from error
+
+
+def test_what_another_process_makes_or_moves_is_busy_and_not_damaged(field: Field) -> None:
+    session_id = field.stopped()
+    config = field.site.session(session_id, "config.json")
+    os.rename(config, f"{config}.away")
+    with field.site.world().intents.begin(session_id, "unarchive") as operation:
+        with pytest.raises(Busy):
+            field.mas.restore(session_id)
+        operation.done()
+    with pytest.raises(Corrupt):
+        field.mas.restore(session_id)
+    os.rename(f"{config}.away", config)
+    field.mas.restore(session_id)
+    field.settled()
 
 
 @pytest.mark.parametrize("alike", [36, 8], ids=["the same id", "the same first eight characters"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, Busy, Corrupt
 from mas.model.ids import SessionId
 from mas.model.session import Gone, Status
 from mas.service.listing import list_sessions
@@ -78,7 +78,14 @@ class LocalMas:
         """The world with nothing half-done left in it."""
         with self._entered() as world:
             settle(world)
-            yield world
+            try:
+                yield world
+            except Corrupt as error:
+                # What another process makes or moves just now is not damaged, only not whole.
+                session_id = next((one for one in world.intents.sessions() if f"/{one}/" in error.path), None)
+                if session_id is None:
+                    raise
+                raise Busy(f"Another mas process is at work on session {session_id}", "try again") from None
 
     def resolve(self, reference: str) -> SessionId:
         with self._ready() as world:
