@@ -209,7 +209,8 @@ class Round:
             if self._faults:
                 fault = self._dice.choice(self._faults)
                 living = [process.pid for _, process in clients.values() if process.poll() is None]
-                self.happened[fault] += self._trouble.cause(fault, living)
+                if self._trouble.cause(fault, living):
+                    self.happened[fault] += 1
         self._trouble.heal()
 
     def _begin(self, order: Order) -> subprocess.Popen[bytes]:
