@@ -4,7 +4,7 @@ BIN := .venv/bin
 PY_FILES := src tests benchmarks reference hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
-.PHONY: help up setup test test-real check format docs docs-serve bench fuzz torture soak dist smoke lock clean
+.PHONY: help up setup test test-real check format docs docs-serve bench bench-peers fuzz torture soak dist smoke lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ docs-serve: .docs/.ready .venv/.run  ## Show the documentation on loopback, buil
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
+bench-peers: setup .peers/.ready  ## Measure beside tmux, libtmux, tmuxp and another orchestrator (ARGS=--quick)
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
 fuzz: setup .fuzz/.ready  ## Ten thousand requests to the API, and every parser at length (ARGS='--only parsers')
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
@@ -64,7 +67,7 @@ lock: setup  ## Pin the newest versions (needs uv)
 	scripts/lock
 
 clean:  ## Remove .venv, .real, what was built and caches
-	rm -rf .venv .docs .dist .fuzz site .real dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .docs .dist .fuzz site .real .peers dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
 	PYTHON=$(PYTHON) scripts/setup run
@@ -91,4 +94,10 @@ clean:  ## Remove .venv, .real, what was built and caches
 	$(BIN)/python -m pip install -q --require-hashes --no-deps --only-binary :all: --target .fuzz -r $< || \
 		echo "There is no atheris for this machine: parsers are fuzzed without guidance" >&2
 	mkdir -p .fuzz
+	touch $@
+
+# Not in .venv: it pins other versions of what we need too.
+.peers/.ready: requirements/peers.txt
+	$(PYTHON) -m venv --clear .peers
+	.peers/bin/python -m pip install -q --require-hashes -r requirements/peers.txt
 	touch $@

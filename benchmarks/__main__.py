@@ -1,9 +1,8 @@
-"""`python -m benchmarks`: measure, print, and write RESULTS.md."""
+"""`python -m benchmarks`: measure, print, and write RESULTS.md and the page of it in docs/."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 
@@ -12,6 +11,7 @@ from benchmarks import (
     commands,
     copying,
     crowded,
+    document,
     isolating,
     launching,
     lifecycle,
@@ -26,7 +26,6 @@ from benchmarks import (
 )
 from benchmarks.measure import FULL, QUICK, USUAL
 
-_RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "RESULTS.md")
 _GROUPS = {
     "start": starting.measure,
     "isolation": isolating.measure,
@@ -63,8 +62,9 @@ def main() -> int:
     print(f"{time.monotonic() - begun:.0f} s; bounds not held: {', '.join(broken) or 'none'}")
     if not args.only:
         words = [word for word in ("--quick", "--full") if word in sys.argv]
-        with open(_RESULTS, "w", encoding="utf-8") as file:
+        with open(document.RESULTS, "w", encoding="utf-8") as file:
             file.write(report.markdown(groups, " ".join(["python -m benchmarks", *words])))
+        document.write()
     return 0
 
 

@@ -9,7 +9,9 @@ from tests.site import Site
 
 from benchmarks.measure import timed
 
-TEAM = (("meta", 1), ("design", 4), ("development", 4), ("business", 4))
+Windows = tuple[tuple[str, int], ...]
+"""The names of windows and how many panes each has."""
+TEAM: Windows = (("meta", 1), ("design", 4), ("development", 4), ("business", 4))
 PROGRAM = ("sleep", "1000")
 # The size of window in which the product gives four agents 100 x 30 characters each.
 _SIZE = ("-x", "202", "-y", "63")
@@ -48,10 +50,10 @@ class RawTmux:
         return took
 
 
-def opening(name: str, program: Callable[[int], Sequence[str]]) -> Iterator[list[str]]:
+def opening(name: str, program: Callable[[int], Sequence[str]], team: Windows = TEAM) -> Iterator[list[str]]:
     """The commands that open a whole team; `program` says what its n-th pane runs."""
     number = 0
-    for window, panes in TEAM:
+    for window, panes in team:
         there = f"={name}:={window}"
         for position in range(panes):
             if number == 0:

@@ -12,13 +12,13 @@ from importlib.metadata import version
 
 from benchmarks.measure import Group, Row
 
-_HEADINGS = ("work", "median", "floor", "ratio", "at most", "held")
+HEADINGS = ("work", "median", "floor", "ratio", "at most", "held")
 
 
 def text(group: Group) -> str:
     """A group as a table with aligned columns."""
-    cells = [_HEADINGS, *(_cells(row) for row in group.rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADINGS))]
+    cells = [HEADINGS, *(_cells(row) for row in group.rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(HEADINGS))]
     lines = [group.title]
     lines += [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
@@ -36,13 +36,23 @@ def markdown(groups: Sequence[Group], how: str) -> str:
         f"Bounds held: {sum(row.held is True for row in _bounded(groups))} of {len(_bounded(groups))}.\n",
     ]
     for group in groups:
-        lines = [_HEADINGS, tuple("---" for _ in _HEADINGS), *(_cells(row) for row in group.rows)]
+        lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in group.rows)]
         parts.append(f"## {group.title}\n")
         if group.rows:
-            parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
+            parts.append("\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines) + "\n")
         if group.notes:
             parts.append("\n".join(f"- {note}" for note in group.notes) + "\n")
     return "\n".join(parts)
+
+
+def read(results: str) -> list[tuple[str, ...]]:
+    """The cells of every row of a result file."""
+    found = []
+    for line in results.splitlines():
+        cells = tuple(cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line))[1:-1]
+        if len(cells) == len(HEADINGS) and cells != HEADINGS and set(cells) != {"---"}:
+            found.append(cells)
+    return found
 
 
 def machine() -> list[str]:
@@ -58,6 +68,10 @@ def machine() -> list[str]:
         f"{tmux}, Python {platform.python_version()}, {packages}",
         f"load average over the last five minutes: {load:.1f}{busy}",
     ]
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
 
 
 def _bounded(groups: Sequence[Group]) -> list[Row]:

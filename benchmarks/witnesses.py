@@ -6,25 +6,26 @@ import os
 import subprocess
 import sys
 
-from libtmux import Server
+from libtmux import Server, Session
 from tests.site import Site
 
 from benchmarks.arena import BIN
-from benchmarks.floor import PROGRAM, TEAM, RawTmux
+from benchmarks.floor import PROGRAM, TEAM, RawTmux, Windows
 from benchmarks.measure import timed
 
 _COMMAND = " ".join(PROGRAM)
 
 
-def open_with_libtmux(server: Server, name: str) -> None:
-    """The default team's 13 panes, one object after another, as libtmux is meant to be used."""
-    (first, _), *others = TEAM
-    session = server.new_session(session_name=name, window_name=first, window_command=_COMMAND, x=202, y=63)
+def open_with_libtmux(server: Server, name: str, command: str = _COMMAND, team: Windows = TEAM) -> Session:
+    """The team's panes, one object after another, as libtmux is meant to be used."""
+    (first, _), *others = team
+    session = server.new_session(session_name=name, window_name=first, window_command=command, x=202, y=63)
     for window_name, panes in others:
-        window = session.new_window(window_name=window_name, window_shell=_COMMAND)
+        window = session.new_window(window_name=window_name, window_shell=command)
         for _ in range(panes - 1):
-            window.split(shell=_COMMAND)
+            window.split(shell=command)
             window.select_layout("tiled")
+    return session
 
 
 class Witnesses:
@@ -36,7 +37,7 @@ class Witnesses:
         self._server = Server(socket_path=raw.socket, config_file=os.devnull)
         self._file = os.path.join(site.directory, "team.yaml")
         with open(self._file, "w", encoding="utf-8") as file:
-            file.write(_tmuxp_file("tmuxp"))
+            file.write(tmuxp_file("tmuxp"))
 
     def libtmux(self) -> float:
         took = timed(lambda: open_with_libtmux(self._server, "libtmux"))
@@ -50,9 +51,9 @@ class Witnesses:
         return took
 
 
-def _tmuxp_file(name: str) -> str:
+def tmuxp_file(name: str, command: str = _COMMAND, team: Windows = TEAM) -> str:
     lines = [f"session_name: {name}", "windows:"]
-    for window, panes in TEAM:
-        lines += [f"- window_name: {window}", "  layout: tiled", f"  window_shell: {_COMMAND}", "  panes:"]
-        lines += [f"  - shell: {_COMMAND}"] * panes
+    for window, panes in team:
+        lines += [f"- window_name: {window}", "  layout: tiled", f"  window_shell: {command}", "  panes:"]
+        lines += [f"  - shell: {command}"] * panes
     return "\n".join(lines) + "\n"

@@ -1,0 +1,168 @@
+"""`python -m benchmarks.document`: write docs/benchmarks.md and its plots from the files that the last runs left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.peers.picture import picture
+from benchmarks.peers.sides import CAO, MAS, RAW
+from benchmarks.peers.table import Line, Table
+from benchmarks.peers.words import HEADINGS, cells, grid
+from benchmarks.report import HEADINGS as MEASURED
+from benchmarks.report import read
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_DOCS = os.path.join(os.path.dirname(_HERE), "docs")
+RESULTS = os.path.join(_HERE, "RESULTS.md")
+PEERS = os.path.join(_HERE, "PEERS.json")
+PAGE = os.path.join(_DOCS, "benchmarks.md")
+_PICTURES = os.path.join(_DOCS, "pictures")
+
+BOUNDS = (
+    ("start 13 agents, isolation off, small templates", r"start 13 agents, isolation off"),
+    ("the same with tier A", r"start 13 agents, tier A.*"),
+    ("the same while hundreds of sessions are alive", r"start 13 agents beside \d+ sessions"),
+    ("copy of 65 MB templates", r"copy of the templates"),
+    ("`GET /sessions` with 1 / 50 / 300 sessions", r"GET /sessions with .*"),
+    ("message to an idle agent, call → text at the program", r"send: call → text at the program"),
+    ("13-agent broadcast, and other requests meanwhile", r"POST …/messages to all.*|GET /sessions meanwhile.*"),
+    ("`mas list` with 100 sessions", r"`mas list` with 100 sessions"),
+    ("server with 50 sessions of 13 idle agents", r"server with \d+ sessions of 13 idle agents.*"),
+    ("registry change with 10,000 entries", r"with 10,000 entries"),
+)
+"""Every work that has a bound, and which measured rows show it."""
+
+_BEGINNING = """# Benchmarks
+
+MAS beside what people use instead, and beside the bounds that it sets itself. This page is written by
+`make bench-peers` and `make bench` from what they measured; no figure in it is typed by hand. Rerun both, and the
+page and its plots are yours.
+
+## Side by side
+
+One run, one machine. Every side does the same work with the same program in its panes, with the same number of
+repeats, in turns (A B C A B C …); what is shown are medians. A turn at which a tool fails is left out, and the
+run tells. Each has a home, a tmux server and ports of its own. Less is better everywhere.
+
+| | MAS | raw tmux | libtmux | tmuxp | CAO |
+| --- | --- | --- | --- | --- | --- |
+| what it is | this project | one `tmux` invocation for each thing | Python objects over tmux | sessions from a file | \
+[cli-agent-orchestrator](https://github.com/awslabs/cli-agent-orchestrator) |
+| asked by | HTTP, its server | a process | calls in a process that runs | its command | HTTP, its server |
+| between tmux and the program | a launcher that records it and its end | nothing | nothing | nothing | a login shell |
+| kept on disk, fsynced | session, registry, journal, messages | nothing | nothing | nothing | \
+rows in SQLite |
+| a session of its own directory | yes, copied from templates | no | no | no | no |
+| knows whether an agent is idle | yes, told by the program | no | no | no | yes, read from the screen |
+| MCP server for the agents | started by the agent's own program: none here | – | – | – | the same: none here |
+
+MAS runs without isolation here, as nobody else has any, except in the rows that say so. CAO runs its mock provider,
+which types the name of a program into a shell: here that program is the one that all the others run.
+"""
+
+
+def main() -> int:
+    write()
+    print(f"wrote {os.path.relpath(PAGE)}")
+    return 0
+
+
+def write() -> None:
+    """The page anew, and the plots; nothing where nobody has compared yet."""
+    if not os.path.exists(PEERS):
+        return
+    with open(RESULTS, encoding="utf-8") as file:
+        results = file.read()
+    with open(PEERS, encoding="utf-8") as file:
+        peers = json.load(file)
+    os.makedirs(_PICTURES, exist_ok=True)
+    for name, drawn in pictures(tables(peers)).items():
+        with open(os.path.join(_PICTURES, name), "w", encoding="utf-8") as file:
+            file.write(drawn)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(page(results, peers))
+
+
+def page(results: str, peers: Mapping[str, Any]) -> str:
+    """The whole page, of a result file of `make bench` and the results of `make bench-peers`."""
+    parts = [_BEGINNING, _list(peers["machine"])]
+    for table in tables(peers):
+        parts += [f"### {table.title}\n", grid(HEADINGS, [cells(line) for line in table.lines])]
+        parts += [f"![{table.title}]({_file(table, unit)})\n".replace("](", "](pictures/") for unit in _units(table)]
+        parts.append(_list(table.notes))
+    parts.append("### What survives\n")
+    parts.append("Looked at by the run, not assumed.\n")
+    for facts in peers["facts"]:
+        parts += [f"#### {facts['title']}\n", _facts(facts["seen"]), _list(facts["notes"])]
+    return "\n".join([*parts, _bounds(results)])
+
+
+def tables(peers: Mapping[str, Any]) -> list[Table]:
+    return [
+        Table(table["title"], tuple(Line(**line) for line in table["lines"]), tuple(table["notes"]))
+        for table in peers["tables"]
+    ]
+
+
+def pictures(found: Sequence[Table]) -> dict[str, str]:
+    """One plot for each unit of each table, by file name."""
+    drawn = {}
+    for table in found:
+        for unit in _units(table):
+            lines = [line for line in table.lines if line.unit == unit and _compared(line)]
+            drawn[_file(table, unit)] = picture(table.title, lines)
+    return drawn
+
+
+def _units(table: Table) -> list[str]:
+    return list(dict.fromkeys(line.unit for line in table.lines if _compared(line)))
+
+
+def _compared(line: Line) -> bool:
+    return sum(not isinstance(cell, str) for cell in line.cells.values()) > 1
+
+
+def _file(table: Table, unit: str) -> str:
+    words = re.sub(r"[^a-z]+", "-", table.title.lower()).strip("-")
+    return f"peers-{words}{'' if unit == 's' else '-percent' if unit == '%' else f'-{unit.lower()}'}.svg"
+
+
+def _facts(seen: Mapping[str, Mapping[str, str]]) -> str:
+    questions = dict.fromkeys(question for answers in seen.values() for question in answers)
+    sides = [side for side in (MAS, RAW, CAO) if seen.get(side)]
+    rows = [[question, *(seen[side].get(question, "–") for side in sides)] for question in questions]
+    return grid(["", *sides], rows)
+
+
+def _bounds(results: str) -> str:
+    measured = read(results)
+    rows = []
+    for work, pattern in BOUNDS:
+        found = [row for row in measured if re.fullmatch(pattern, row[0])]
+        rows += [[work if not position else "", *row] for position, row in enumerate(found)]
+        if not found:
+            rows.append([work, "not measured", *[""] * (len(MEASURED) - 1)])
+    head = results.partition("\n## ")[0].partition("\n- ")[2]
+    return "\n".join(
+        [
+            "## Bounds\n",
+            "What MAS promises of its own speed, each beside its floor (what tmux, `cp` or Python alone take for the"
+            " same), as the last `make bench` measured it.\n",
+            f"- {head.strip()}\n",
+            grid(["promise", "row", *MEASURED[1:]], rows),
+            "Everything that `make bench` measures: `benchmarks/RESULTS.md`.\n",
+        ]
+    )
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
