@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.files import ENTRY, INTENT, METADATA, NOTE, SERVER, index_of
-from tests.fuzz.ground import PARSERS, Ground, Parser
+from tests.fuzz.ground import ID, PARSERS, Ground, Parser
 from tests.fuzz.properties import try_many, try_one
 from tests.fuzz.shapes import DEEP
 from tests.site import short_directory
@@ -36,6 +36,8 @@ def changed(body: dict[str, Any], **fields: Any) -> bytes:
 # What some parser once tripped over.
 FOUND = {
     "a number that is none": ("index", index_of(changed(ENTRY, agents=float("inf")))),
+    "a line longer than what is looked at": ("journal", b"%s:deleted:%s\n" % (ID.encode(), b"1" * 5000)),
+    "a size of thousands of digits": ("size", b"1" * 5000 + b"MiB"),
     "an entry that cannot be read": ("index", index_of(changed(ENTRY, status=[]))),
     "a name that is no text": ("metadata", changed(METADATA, name=["x"])),
     "a reason that is no text": ("metadata", changed(METADATA, reason={})),

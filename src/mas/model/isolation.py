@@ -10,6 +10,7 @@ from mas.model.fields import known, text
 from mas.model.ids import shown
 
 _UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
+_MOST_DIGITS = 30
 _LARGEST_NUMBER = 1 << 62
 _MOST_CORES = 4096
 _LARGEST_PORT = 65535
@@ -245,7 +246,7 @@ def parse_size(value: object, what: str) -> int:
     elif isinstance(value, str):
         digits = value.rstrip("BKMGTi").rstrip()
         unit = value[len(digits) :].strip()
-        if unit in _UNITS and digits.isascii() and digits.replace(".", "", 1).isdigit():
+        if unit in _UNITS and len(digits) <= _MOST_DIGITS and digits.isascii() and digits.replace(".", "", 1).isdigit():
             number = (float(digits) if "." in digits else int(digits)) * (1 << _UNITS[unit])
     if number is None or not 1 <= number <= _LARGEST_NUMBER:
         said = f" is {shown(value)}; it" if isinstance(value, str) else ""

@@ -34,7 +34,7 @@ _TAIL = b'\n],"lastUpdated":"%s"}\n'
 _TAIL_SHAPE = re.compile(rb'\n\],"lastUpdated":"[0-9TZ:.-]*"\}\n\Z')
 _LONGEST_TAIL = 80
 _END = 200
-_LINE = re.compile(r"([0-9a-f-]{36}):([a-z]+):([0-9TZ:.-]+)")
+_LINE = re.compile(r"([0-9a-f-]{36}):([a-z]{1,20}):([0-9TZ:.-]{1,40})")
 _WORDS = {*Status, *Gone}
 
 Told = Callable[[str, str], object]
