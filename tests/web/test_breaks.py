@@ -26,6 +26,8 @@ def test_the_page_goes_on_after_the_server_was_killed(room: Room) -> None:
     room.served.kill()
     expect(room.page.locator(".top .link")).to_contain_text("Reconnecting")
     expect(room.page.get_by_text("Not connected")).to_be_visible()
+    # Without a server the agent works on.
+    room.served.site.mas("send", "--session", session, second, "meanwhile")
     room.served.restart()
     room.is_live()
     expect(room.page.get_by_text("Not connected")).to_have_count(0)

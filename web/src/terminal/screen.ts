@@ -18,6 +18,8 @@ const BESIDE = 30;
 // How wide a character of a monospaced font is for its height.
 const WIDTH = 0.605;
 const HISTORY = 5000;
+// How many lines make a place in the text.
+const PLACE = 5;
 // What is read out of a tile, and how often it is looked at, in milliseconds.
 const TAIL = 6;
 const TAIL_EVERY = 1000;
@@ -71,16 +73,30 @@ export class Screen implements Sink {
   }
 
   screen(columns: number, rows: number, data: Uint8Array, done: () => void): void {
-    const { buffer } = this.terminal;
-    const back = buffer.active.baseY - buffer.active.viewportY;
+    const { active } = this.terminal.buffer;
+    const back = active.baseY - active.viewportY;
+    const reading = this.lines(active.viewportY);
     this.ending.set(null);
     this.trouble.set("");
     this.terminal.resize(columns, rows);
     this.terminal.write(data, () => {
       // Whoever was reading further up goes on reading there.
-      if (back > 0) this.terminal.scrollToLine(Math.max(0, buffer.active.baseY - back));
+      if (back > 0) this.terminal.scrollToLine(this.placeOf(reading, back));
       done();
     });
+  }
+
+  /** A few lines as text, by which one finds one's place again. */
+  private lines(from: number): string {
+    const { active } = this.terminal.buffer;
+    return Array.from({ length: PLACE }, (_, number) => active.getLine(from + number)?.translateToString(true)).join("\n");
+  }
+
+  /** Where the lines that stood so far back are now: further up, if more was printed since. */
+  private placeOf(reading: string, back: number): number {
+    const most = Math.max(0, this.terminal.buffer.active.baseY - back);
+    for (let at = most; at >= 0; at -= 1) if (this.lines(at) === reading) return at;
+    return most;
   }
 
   data(data: Uint8Array, done: () => void): void {
