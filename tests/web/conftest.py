@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.served import Served
 from tests.site import REPOSITORY, Site, short_directory
@@ -21,15 +20,19 @@ _PATIENCE = 30_000
 expect.set_options(timeout=_PATIENCE)
 
 
-@pytest.fixture(scope="session")
-def browser_type_launch_args() -> dict[str, Any]:
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Not for longer than the tests of the page: where Playwright runs, nothing else has an event loop."""
     found = how_to_launch()
     if found is None:
         pytest.skip(MISSING)
-    return found
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(**found)
+        yield made
+        made.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served_demo() -> Iterator[Served]:
     """A workspace of demo agents and its server, for all tests: each makes sessions of its own."""
     with short_directory() as directory:
