@@ -371,7 +371,17 @@ def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
     assert aside in warned[0]
 
 
-@pytest.mark.parametrize("damage", [a_page, without_table])
+def rows_that_are_none(path: str) -> None:
+    with closing(sqlite3.connect(path)) as found, found:
+        found.execute("UPDATE messages SET message = x'00'")
+
+
+def states_that_are_none(path: str) -> None:
+    with closing(sqlite3.connect(path)) as found, found:
+        found.execute("UPDATE deliveries SET state = 'lost'")
+
+
+@pytest.mark.parametrize("damage", [a_page, without_table, rows_that_are_none, states_that_are_none])
 def test_damage_that_shows_in_use_is_an_error_once_and_the_file_is_kept(
     layout: Layout, session: str, damage: Callable[[str], None]
 ) -> None:

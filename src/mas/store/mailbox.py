@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from mas.model.errors import AlreadyThere, Conflict
 from mas.model.message import Box, Delivery, DeliveryState, Message
 
+_STATES = {state.value: state for state in DeliveryState}
 # Each entry brings a database of the version before it to its own; a new one goes through all of them.
 MIGRATIONS = (
     """
@@ -234,13 +235,18 @@ class Mailbox:
 
     def _message(self, row: tuple[int, str, str | None, str, str, str]) -> Message:
         number, message_id, sender, target, text, created_at = row
+        _must_be_text(message_id, sender or "", target, text, created_at)
         return Message(message_id, sender, target, text, created_at, self._deliveries(number))
 
     def _deliveries(self, number: int) -> tuple[Delivery, ...]:
         rows = self._sql.execute(
             "SELECT agent, state, at, reason FROM deliveries WHERE message = ? ORDER BY position", (number,)
         )
-        return tuple(Delivery(agent, DeliveryState(state), at, reason) for agent, state, at, reason in rows)
+        found = []
+        for agent, state, at, reason in rows:
+            _must_be_text(agent, at, reason or "")
+            found.append(Delivery(agent, _STATES.get(state) or _damage(), at, reason))
+        return tuple(found)
 
     @contextmanager
     def _writing(self, lasting: bool = True) -> Iterator[None]:
@@ -274,3 +280,15 @@ def _of(there: dict[str, Delivery], agent: str, message_id: str) -> Delivery:
     if agent not in there:
         raise Conflict(f"Message {message_id} is not for agent {agent}", "mas inbox --all")
     return there[agent]
+
+
+def _must_be_text(*values: object) -> None:
+    if not all(isinstance(value, str) for value in values):
+        _damage()
+
+
+def _damage() -> NoReturn:
+    """What SQLite itself says where it notices: nobody can have written such a row."""
+    error = sqlite3.DatabaseError("a row cannot be read")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    raise error
