@@ -354,7 +354,14 @@ def without_table(path: str) -> None:
         found.execute("DROP TABLE deliveries")
 
 
-@pytest.mark.parametrize("damage", [cut, emptied, garbage, a_link, a_directory])
+def a_schema_that_is_none(path: str) -> None:
+    """SQLite quotes it, in letters that are none."""
+    with closing(sqlite3.connect(path)) as found, found:
+        found.execute("PRAGMA writable_schema = ON")
+        found.execute("UPDATE sqlite_schema SET sql = CAST(x'9d9d' AS TEXT) WHERE name = 'messages'")
+
+
+@pytest.mark.parametrize("damage", [cut, emptied, garbage, a_link, a_directory, a_schema_that_is_none])
 def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
     layout: Layout, session: str, damage: Callable[[str], None]
 ) -> None:
@@ -376,12 +383,17 @@ def rows_that_are_none(path: str) -> None:
         found.execute("UPDATE messages SET message = x'00'")
 
 
+def text_that_is_none(path: str) -> None:
+    with closing(sqlite3.connect(path)) as found, found:
+        found.execute("UPDATE messages SET message = CAST(x'ff' AS TEXT)")
+
+
 def states_that_are_none(path: str) -> None:
     with closing(sqlite3.connect(path)) as found, found:
         found.execute("UPDATE deliveries SET state = 'lost'")
 
 
-@pytest.mark.parametrize("damage", [a_page, without_table, rows_that_are_none, states_that_are_none])
+@pytest.mark.parametrize("damage", [a_page, without_table, rows_that_are_none, states_that_are_none, text_that_is_none])
 def test_damage_that_shows_in_use_is_an_error_once_and_the_file_is_kept(
     layout: Layout, session: str, damage: Callable[[str], None]
 ) -> None:

@@ -305,6 +305,9 @@ def _our_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translated(error, path) from error
+    except UnicodeDecodeError:
+        # What SQLite quotes of a schema that is none.
+        raise _Damage("it holds what is no text") from None
 
 
 def _translated(error: sqlite3.Error, path: str) -> MasError | _Damage:
@@ -312,7 +315,9 @@ def _translated(error: sqlite3.Error, path: str) -> MasError | _Damage:
     kind = code & 0xFF
     if code in _FULL or kind in _FULL or (kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _no_room(path)):
         return DiskFull(f"No room left on the disk ({path})", "df -h; mas prune --older-than 7d")
-    if kind in _DAMAGED or code == sqlite3.SQLITE_IOERR_SHORT_READ:
+    # Without a code it is Python's word: a text that is none.
+    undecoded = code == 0 and isinstance(error, sqlite3.OperationalError)
+    if kind in _DAMAGED or code == sqlite3.SQLITE_IOERR_SHORT_READ or undecoded:
         return _Damage(str(error))
     if kind in _BUSY:
         return Busy(f"Another process is writing to {path}", "try again")
