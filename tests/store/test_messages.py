@@ -358,7 +358,9 @@ def a_schema_that_is_none(path: str) -> None:
     """SQLite quotes it, in letters that are none."""
     with closing(sqlite3.connect(path)) as found, found:
         found.execute("PRAGMA writable_schema = ON")
-        found.execute("UPDATE sqlite_schema SET sql = CAST(x'9d9d' AS TEXT) WHERE name = 'messages'")
+        found.execute(
+            "UPDATE sqlite_schema SET name = CAST(x'9d' AS TEXT), sql = 'CREATE TABLE (' WHERE name = 'messages'"
+        )
 
 
 @pytest.mark.parametrize("damage", [cut, emptied, garbage, a_link, a_directory, a_schema_that_is_none])
