@@ -53,6 +53,7 @@ _log = logging.getLogger("mas.http")
 def add_handlers(app: FastAPI) -> None:
     # None of them in a thread: there may be none left, and that is what is to be told.
     app.add_exception_handler(MasError, _mas_error)
+    app.add_exception_handler(RuntimeError, _no_thread)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failure)
@@ -121,10 +122,15 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
 
 
+async def _no_thread(request: Request, error: Exception) -> Response:
+    """A refusal like any other: after a failure the connection is closed, and who is still sending may miss why."""
+    if not is_for_want_of_threads(error):
+        raise error
+    return problem(no_thread(), _id_of(request))
+
+
 async def _failure(request: Request, error: Exception) -> Response:
     """Something nobody thought of: all of it into the log, nothing of it to the caller."""
-    if is_for_want_of_threads(error):
-        return problem(no_thread(), _id_of(request))
     _log.exception("%s failed", request.url.path, exc_info=error)
     return refusal(500, "error", "The server failed; its log says how", hint="mas logs", request_id=_id_of(request))
 
