@@ -10,7 +10,7 @@ from tests.faults.field import SCENES, Field, cut_at_every_step
 from tests.site import Site
 
 pytestmark = pytest.mark.timeout(300)
-ONE_IN = 3
+ONE_IN = 4
 WRITE_NOTHING = {"restore of an active session"}
 
 

@@ -16,7 +16,7 @@ VERBS = [
     "prune of the trash", "prune of archives", "list after tmux ended", "send of the first message",
     "restart of an agent",
 ]  # fmt: skip
-ONE_IN = 5
+ONE_IN = 6
 # What a verb may say when the disk, or tmux, would not let it do its work.
 EXPECTED = {"DiskFull", "DiskRefused", "Unavailable", "Corrupt"}
 

@@ -31,7 +31,7 @@ PAIRS = [
     ("archive", "list", "stopped"),
     ("delete", "list", "stopped"),
 ]
-ONE_IN = 3
+ONE_IN = 4
 REFUSALS = {"Conflict", "NotFound"}
 EVERYTHING_DELETED = Policy(keep=0, statuses=("deleted",))
 
