@@ -208,7 +208,8 @@ def test_a_session_that_is_started_while_one_ends_gets_the_next(by_itself: Site)
     assert ended.returncode == 0, ended.stderr
     server = listening(by_itself)
     assert server["until_idle"] == 600
-    assert [process.pid for process in by_itself.summoned()] == [server["pid"]]
+    # Whoever was called besides goes again by itself.
+    until(lambda: [process.pid for process in by_itself.summoned()] == [server["pid"]], "it is the only one")
 
 
 def test_one_that_is_stopped_stays_away_though_a_session_runs(by_itself: Site) -> None:
