@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
+from mas.model.errors import DiskFull
+from mas.model.ids import SessionId
 from tests.checker import MARKER, check_world
 from tests.site import Site
 
@@ -122,3 +125,22 @@ def test_a_template_larger_than_a_file_may_be_is_told_as_a_full_disk(site: Site)
     assert check_world(site).directories == set()
     kept = _mark(site, site.start())
     check_world(site, kept)
+
+
+def test_messages_begun_with_hardly_any_room_are_kept_whole_or_not_at_all(small: Site) -> None:
+    session_id = SessionId(small.start("--team", "solo"))
+    small.mas("stop", session_id)
+    store, filler = small.world().messages(), small.path("filler")
+    path = store.path(session_id)
+    _fill(filler)
+    for _ in range(40):
+        os.truncate(filler, os.stat(filler).st_size - 4096)
+        with suppress(DiskFull), store.open(session_id):
+            pass
+        if os.path.exists(path):
+            with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as database:
+                assert database.execute("PRAGMA quick_check").fetchone() == ("ok",)
+            os.unlink(path)
+        left = [name for name in os.listdir(os.path.dirname(path)) if name.startswith(".")]
+        assert left == [], "what was not finished takes what little room there is"
+    os.unlink(filler)

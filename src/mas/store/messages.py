@@ -266,8 +266,9 @@ def _make(path: str) -> None:
         os.fchmod(fd, PRIVATE_FILE)
         with closing(_connect(half)) as connection:
             connection.execute("PRAGMA synchronous = OFF")
-            connection.execute("PRAGMA journal_mode = WAL")
             _migrate(connection)
+            # Not before: what is only in a log is brought over by closing, which does not say where there is no room.
+            connection.execute("PRAGMA journal_mode = WAL")
         os.fsync(fd)
         os.rename(half, path)
     except BaseException:
