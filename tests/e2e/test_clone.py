@@ -51,6 +51,20 @@ def test_a_clone_can_be_named_and_started_at_once(site: Site) -> None:
     assert site.four_places(clone["sessionId"]) == {"active"}
 
 
+def test_a_clone_that_cannot_be_started_is_kept_and_named(site: Site) -> None:
+    program = os.path.join(site.directory, "agent")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexec sleep 1000\n")
+    os.chmod(program, 0o755)
+    source = site.start("--team", "solo", "--command", program)
+    os.unlink(program)
+    said = site.mas("clone", source, "--start", code=None)
+    assert said.returncode != 0
+    (copy,) = set(site.statuses()) - {source}
+    assert site.statuses()[copy] == "stopped"
+    assert f"mas restore {copy}" in said.stderr
+
+
 def test_what_cannot_be_copied_is_named(site: Site) -> None:
     source = site.start(*ASLEEP)
     with socket.socket(socket.AF_UNIX) as listener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mas.model.errors import MasError
 from mas.model.ids import SessionId, parse_name, shown
 from mas.model.views import SessionDetail
 from mas.service.copied import copied
@@ -25,6 +26,11 @@ def clone(
         reading.done()
     warnings = tuple(f"Not copied: {shown(path)}" for path in skipped)
     if run_it:
-        restored = restore(world, session.id)
+        try:
+            restored = restore(world, session.id)
+        except MasError as error:
+            # It may be in somebody's use already, so it stays; the caller has to hear of it.
+            error.hint = f"the copy is there, stopped: mas restore {session.id}"
+            raise
         return restored._replace(warnings=(*warnings, *restored.warnings))
     return describe(world, session, warnings)
