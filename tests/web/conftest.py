@@ -70,3 +70,19 @@ def room(served_demo: Served, context: BrowserContext, request: pytest.FixtureRe
     yield made
     made.picture(request.node.name.removeprefix("test_"))
     assert [text for text in wrong if "WebSocket" not in text] == []
+
+
+@pytest.fixture(scope="module")
+def team(served_demo: Served) -> Iterator[str]:
+    """A team, for all tests of a module."""
+    session = served_demo.site.start("--team", "dev", "--name", "shop")
+    yield session
+    served_demo.site.mas("delete", session, "--yes")
+
+
+@pytest.fixture
+def looking(room: Room, team: str) -> Room:
+    """Somebody who looks at that team."""
+    room.go("sessions", team)
+    expect(room.page.locator(".tile .badge.is-idle").first).to_be_visible()
+    return room

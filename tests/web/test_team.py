@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.served import Served
 from tests.site import until
 from tests.web.room import Room
-
-
-@pytest.fixture(scope="module")
-def team(served_demo: Served) -> Iterator[str]:
-    """A team at work, for all tests here."""
-    session = served_demo.site.start("--team", "dev", "--name", "shop")
-    yield session
-    served_demo.site.mas("delete", session, "--yes")
-
-
-@pytest.fixture
-def looking(room: Room, team: str) -> Room:
-    room.go("sessions", team)
-    expect(room.page.locator(".tile .badge.is-idle").first).to_be_visible()
-    return room
 
 
 def test_what_is_typed_is_echoed(looking: Room) -> None:

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.served import Served
 from tests.site import until
 from tests.web.room import Room
 
 # What five thousand lines take, and a little.
 _FLAT = 20 << 20
-
-
-@pytest.fixture(scope="module")
-def team(served_demo: Served) -> Iterator[str]:
-    session = served_demo.site.start("--team", "dev", "--name", "terminals")
-    yield session
-    served_demo.site.mas("delete", session, "--yes")
-
-
-@pytest.fixture
-def looking(room: Room, team: str) -> Room:
-    room.go("sessions", team)
-    expect(room.page.locator(".tile .badge.is-idle").first).to_be_visible()
-    return room
 
 
 def line(room: Room, text: str) -> Locator:
