@@ -22,6 +22,15 @@ SLOW = (
     "-c",
     "import mas.store.tree as tree, mas.cli.main as main; assert tree._SLOW == 1; tree._SLOW = 0.0; main.main()",
 )
+# The real command, whose own thread no signal reaches: to it, each comes in the moment before it begins to wait.
+UNHEARD = (
+    sys.executable,
+    "-c",
+    "import signal, threading, mas.cli.main as main\n"
+    "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+    "main.main()",
+)
 
 
 def terminal(
@@ -133,8 +142,10 @@ def test_closed_streams_are_borne(site: Site) -> None:
     for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
         done = site.run(["bash", "-c", f'"{sys.executable}" -m mas list {closed}'])
         assert (done.returncode, "Traceback" in done.stderr) == (0, False)
-    done = site.run(["bash", "-c", f'"{sys.executable}" -m mas send --session aaaa 00 <&-'])
-    assert "Traceback" not in done.stderr
+    for reading in ("send --session aaaa 00", "start --config -"):
+        done = site.run(["bash", "-c", f'"{sys.executable}" -m mas {reading} <&-'])
+        assert done.returncode
+        assert "Traceback" not in done.stderr
 
 
 def test_a_terminal_without_unicode_gets_escapes_instead_of_a_traceback(site: Site) -> None:
@@ -145,14 +156,15 @@ def test_a_terminal_without_unicode_gets_escapes_instead_of_a_traceback(site: Si
     assert "COMMAND \\u2026" in site.mas("--help", env=plain).stdout
 
 
-def test_the_keyboard_interrupts_with_130(site: Site) -> None:
+@pytest.mark.parametrize("program", [MAS, UNHEARD])
+def test_the_keyboard_interrupts_with_130(site: Site, program: tuple[str, ...]) -> None:
     session = site.start("--team", "solo", "--command", "cat")
-    with terminal(site, "delete", session) as shown:
+    with terminal(site, "delete", session, program=program) as shown:
         shown.until("[y/N]")
         shown.type("\x03")
         assert shown.end().endswith("interrupted\r\n")
         assert shown.code == 130
-    with terminal(site, "send", "00") as shown:
+    with terminal(site, "send", "00", program=program) as shown:
         shown.until("Type the message")
         shown.type("\x03")
         shown.end()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TextIO
 
+from mas.cli import entry
 from mas.model.errors import Disk, MasError
 from mas.model.views import wire
 from mas.settings import wants_colour
@@ -97,7 +98,7 @@ class Render:
         if not _is_terminal(sys.stdin):
             return False
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        return entry.line().strip().lower() in ("y", "yes")
 
     def progress(self, label: str) -> Callable[[int, int], None] | None:
         """A bar for long work, where somebody is looking."""

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, seconds, session_of
+from mas.cli.entry import everything
 from mas.cli.render import Render
 from mas.model.errors import BadInput
 from mas.model.message import LARGEST, DeliveryState
@@ -97,11 +98,9 @@ def _file(path: str) -> str:
 
 
 def _standard_input(out: Render) -> str:
-    if sys.stdin is None:
-        raise BadInput("There is no message, and no standard input to read one from")
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         out.talk("Type the message; Ctrl-D on a new line ends it")
     try:
-        return sys.stdin.buffer.read().decode()
+        return everything("message").decode()
     except UnicodeDecodeError:
         raise BadInput("A message must be valid UTF-8") from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 
 from mas.cli.command import Arguments, add_no_server, opened, summon_server
+from mas.cli.entry import everything
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_name, shown
@@ -87,7 +87,7 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
 def _read(path: str) -> object:
     try:
         if path == "-":
-            return json.loads(sys.stdin.read())
+            return json.loads(everything("run"))
         with open(path, encoding="utf-8") as file:
             return json.loads(file.read())
     except FileNotFoundError:
