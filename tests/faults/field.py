@@ -43,11 +43,13 @@ class Field:
 
     def started(self) -> SessionId:
         """A running session with a marker in its unit directory."""
-        session_id = SessionId(self.mas.start(RUN).session_id)
+        return self.marked(self.mas.start(RUN).session_id)
+
+    def marked(self, session_id: str) -> SessionId:
         self.kept[session_id] = f"the work of {session_id}\n"
         with open(self.site.session(session_id, MARKER), "w", encoding="utf-8") as file:
             file.write(self.kept[session_id])
-        return session_id
+        return SessionId(session_id)
 
     def stopped(self) -> SessionId:
         session_id = self.started()
@@ -130,6 +132,21 @@ def bring(field: Field, status: str, session_id: SessionId) -> None:
     }  # fmt: skip
     away[now](session_id)
     towards[status](session_id)
+
+
+def _clone(field: Field) -> Act:
+    source = field.marked(start_receivers(field.site))
+    field.mas.send(source, "00", "hello", wait=_PATIENCE)
+    field.mas.stop(source)
+    before = field.check().directories
+
+    def settle() -> None:
+        for copy in field.settled().directories - before:
+            assert [one.message for one in field.mas.messages(SessionId(copy)).messages] == ["hello"], (
+                "an empty mailbox"
+            )
+
+    return Act(lambda: (source, "a copy", False), settle)
 
 
 def _start(field: Field) -> Act:
@@ -287,7 +304,7 @@ SCENES: dict[str, Scene] = {
     "restore": Scene("restore", _of_session("stopped")),
     "restore of an active session": Scene("restore", _refused_restore),
     "restart of an agent": Scene("restart_agent", _of_session("active", "00", True)),
-    "clone": Scene("clone", _of_session("stopped", "a copy", False)),
+    "clone": Scene("clone", _clone),
     "archive": Scene("archive", _of_session("stopped")),
     "unarchive": Scene("unarchive", _of_session("archived")),
     "delete": Scene("delete", _of_session("stopped")),

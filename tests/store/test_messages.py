@@ -413,6 +413,16 @@ def test_damage_that_shows_in_use_is_an_error_once_and_the_file_is_kept(
     assert len(warned) == 1
 
 
+def test_damage_that_shows_in_a_copy_is_told_of_and_put_aside_once(layout: Layout, session: str) -> None:
+    store, _ = a_store(layout)
+    put(store, session, a_message())
+    without_table(store.path(session))
+    with pytest.raises(Corrupt, match=session):
+        store.copy(session, a_session(layout), "copied")
+    assert len(store.kept_aside(session)) == 1
+    store.copy(session, a_session(layout), "copied")
+
+
 def test_two_who_find_the_same_damage_put_it_aside_once(layout: Layout, session: str) -> None:
     store, warned = a_store(layout)
     put(store, session, a_message())

@@ -21,8 +21,12 @@ def clone(
     # Owning the source keeps it from being deleted or archived under the copy.
     with world.intents.begin(source_id, "read", allowed=lambda: world.records.load_run(source_id)) as reading:
         source = world.layout.session(source_id).root
-        session, skipped = copied(world, "clone", draw_id(world), run, source, progress)
-        world.messages().copy(source_id, session.id, "it was on its way when the session was cloned")
+        copy_id = draw_id(world)
+
+        def messages() -> None:
+            world.messages().copy(source_id, copy_id, "it was on its way when the session was cloned")
+
+        session, skipped = copied(world, "clone", copy_id, run, source, progress, messages)
         reading.done()
     warnings = tuple(f"Not copied: {shown(path)}" for path in skipped)
     if run_it:
@@ -30,7 +34,7 @@ def clone(
             restored = restore(world, session.id)
         except MasError as error:
             # It may be in somebody's use already, so it stays; the caller has to hear of it.
-            error.hint = f"the copy is there, stopped: mas restore {session.id}"
+            error.hint = "; ".join([*filter(None, [error.hint]), f"mas restore {session.id} (the copy, stopped)"])
             raise
         return restored._replace(warnings=(*warnings, *restored.warnings))
     return describe(world, session, warnings)

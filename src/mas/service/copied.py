@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mas.model.ids import SessionId
 from mas.model.run import Run, agent_runs
 from mas.model.session import Gone, Session, Status
@@ -12,9 +14,15 @@ from mas.store.tree import sync_tree
 
 
 def copied(
-    world: World, verb: str, session_id: SessionId, run: Run, source: str, progress: Progress | None
+    world: World,
+    verb: str,
+    session_id: SessionId,
+    run: Run,
+    source: str,
+    progress: Progress | None,
+    more: Callable[[], object] = bool,
 ) -> tuple[Session, list[str]]:
-    """The session, whole or not at all, and what of `source` could not be copied."""
+    """The session, whole or not at all, and what of `source` could not be copied. `more` puts in what is not a file."""
     with world.intents.begin(session_id, verb) as operation:
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
@@ -22,6 +30,7 @@ def copied(
         skipped = world.workspace.copy_session(source, session_id, progress)
         world.workspace.fill_units(session_id, [agent.id for agent in run.team.agents()])
         world.records.save_run(session_id, run)
+        more()
         sync_tree(world.layout.session(session_id).root)
         now = world.now()
         origin = f"{verb}: {source}"

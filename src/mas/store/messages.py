@@ -70,25 +70,35 @@ class Messages:
     @contextmanager
     def open(self, session_id: str) -> Iterator[Mailbox]:
         """The session's messages. A damaged database is put aside, and where that shows only in use, `Corrupt`."""
-        path = self.path(session_id)
-        try:
-            with self._connected(session_id) as (connection, fresh), _our_errors(path):
-                yield Mailbox(connection, fresh)
-        except _Damage as damage:
-            self._renew(session_id)
-            raise Corrupt(path, damage.why, "mas inbox --all; what was damaged is kept beside it") from None
+        with (
+            self._usable(session_id),
+            self._connected(session_id) as (connection, fresh),
+            _our_errors(self.path(session_id)),
+        ):
+            yield Mailbox(connection, fresh)
 
     def copy(self, source: str, target: str, reason: str) -> None:
         """Give a session what was sent in another. What is not all the way is undelivered there, for `reason`."""
         if not self.exists(source):
             return
         with (
+            self._usable(source),
             self._connected(source) as (messages, _),
             self._connected(target) as (copy, _),
             _our_errors(self.path(target)),
         ):
             messages.backup(copy)
             Mailbox(copy).give_up(self._now(), reason)
+
+    @contextmanager
+    def _usable(self, session_id: str) -> Iterator[None]:
+        """Puts a database aside whose damage shows in use."""
+        try:
+            yield
+        except _Damage as damage:
+            self._renew(session_id)
+            hint = "mas inbox --all; what was damaged is kept beside it"
+            raise Corrupt(self.path(session_id), damage.why, hint) from None
 
     @contextmanager
     def shut(self, session_id: str) -> Iterator[None]:
