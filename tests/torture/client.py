@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import socket
 import sys
 import time
@@ -13,11 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from tests.checker import MARKER
+from tests.checker import MARKER, UUID4
 from tests.torture.doors import Client, CommandLine, Door, Http, Wish
 from tests.torture.ledger import Entry, Pen, marker_of
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 # How often each verb is drawn.
 WEIGHTS = {
     "start": 6, "stop": 4, "restore": 4, "clone": 3, "archive": 3, "unarchive": 3, "delete": 3, "undelete": 3,
@@ -91,7 +89,7 @@ def sessions(root: str, place: str) -> Iterator[str]:
     for name in os.listdir(where):
         session_id = name[:36]
         is_it = place != _THERE or (name == session_id and os.path.exists(os.path.join(where, name, MARKER)))
-        if _UUID.fullmatch(session_id) and is_it and not name.endswith((".tmp", ".json")):
+        if UUID4.fullmatch(session_id) and is_it and not name.endswith((".tmp", ".json")):
             yield session_id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import team_named
 from mas.service.prune import Policy
+from tests.checker import UUID4
 
 PROVIDER = "keeper"
 KEEP = 2
@@ -43,7 +45,10 @@ class Wish(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How it ended: `done`, `refused` for a reason, or `lost` where nobody knows; `made` is the session it made."""
+    """How it ended: `done`, `refused` for a reason, or `lost` where nobody knows; `made` is the session it made.
+
+    A refused one has made one where the refusal names it: a clone that could not be started.
+    """
 
     end: str
     why: str = ""
@@ -81,7 +86,7 @@ class CommandLine(Door):
             return Outcome("lost", "killed", done.stderr)
         if done.returncode:
             why = "failed" if "Traceback" in done.stderr else _EXIT.get(done.returncode, "failed")
-            return Outcome("refused", why, f"{done.returncode}: {done.stderr}")
+            return Outcome("refused", why, f"{done.returncode}: {done.stderr}", _left(wish, done.stderr))
         return Outcome("done", made=_made(wish, json.loads(done.stdout)))
 
 
@@ -119,7 +124,7 @@ class Http(Door):
                 why = "failed"
             elif response.json()["code"].startswith("disk"):
                 why = "disk"
-            return Outcome("refused", why, f"{response.status_code}: {response.text}")
+            return Outcome("refused", why, f"{response.status_code}: {response.text}", _left(wish, response.text))
         return Outcome("done", made=_made(wish, response.json()))
 
 
@@ -143,6 +148,12 @@ def _made(wish: Wish, answer: Any) -> str | None:
     return str(answer["sessionId"]) if wish.verb in ("start", "clone") else None
 
 
+def _left(wish: Wish, said: str) -> str | None:
+    """The copy that a refused clone names."""
+    named = re.search(rf"mas restore ({UUID4.pattern})", said) if wish.verb == "clone" else None
+    return named[1] if named else None
+
+
 class Client(Door):
     """The Python client, at the server's socket file."""
 
@@ -156,7 +167,7 @@ class Client(Door):
             return Outcome("lost", "silence", str(error))
         except MasError as error:
             why = next((why for kind, why in _ERRORS if isinstance(error, kind)), "failed")
-            return Outcome("refused", why, f"{error.code}: {error}")
+            return Outcome("refused", why, f"{error.code}: {error}", _left(wish, error.hint))
         made = str(answer.session_id) if wish.verb in ("start", "clone") else None
         return Outcome("done", made=made)
 

@@ -79,7 +79,7 @@ def marker_of(session_id: str) -> str:
 
 def broken_promises(world: World, entries: Collection[Entry], untouched_live: bool) -> Iterator[str]:
     """What clients were told and is not so. `untouched_live`: nothing ended a session that nobody asked to end."""
-    made = {entry.made: entry for entry in entries if entry.made and entry.end == "done"}
+    made = {entry.made: entry for entry in entries if entry.made}
     yield from _lost(world, made, entries)
     unknown = world.kept - set(made)
     may_be = sum(1 for entry in entries if entry.verb in MAKING and entry.cut_short)
@@ -89,7 +89,7 @@ def broken_promises(world: World, entries: Collection[Entry], untouched_live: bo
     for session_id, entry in made.items():
         if session_id in moved or not untouched_live:
             continue
-        wanted = "active" if entry.verb == "start" or entry.flag else "stopped"
+        wanted = "active" if entry.end == "done" and (entry.verb == "start" or entry.flag) else "stopped"
         found = world.entries.get(session_id, {}).get("status")
         if found != wanted:
             yield f"{session_id} was made {wanted} and is {found}, though nobody touched it"
@@ -102,7 +102,7 @@ def _lost(world: World, made: dict[str, Entry], entries: Collection[Entry]) -> I
     pruned = any(entry.verb == "prune" for entry in entries)
     for session_id, entry in made.items():
         if session_id not in world.kept and not (pruned and session_id in asked["delete"]):
-            yield f"{session_id} was acknowledged ({entry.verb} of {entry.client}) and is gone"
+            yield f"{session_id} was told of ({entry.verb} of {entry.client}) and is gone"
         if session_id in world.archived and session_id not in asked["archive"]:
             yield f"{session_id} is archived, and nobody asked for it"
         if session_id in world.trashed and session_id not in asked["delete"]:

@@ -189,9 +189,9 @@ DAMAGE: dict[str, tuple[Callable[[Scene], object], str]] = {
         _call_stopped,
         "tmux session without active: {'mas-",
     ),
-    "an acknowledged session is gone": (
+    "a session somebody was told of is gone": (
         _empty_trash,
-        "was acknowledged (start of client) and is gone",
+        "was told of (start of client) and is gone",
     ),
     "work is lost": (lambda one: os.unlink(one.path(one.stopped, MARKER)), "the work of"),
     "a message is lost": (
@@ -245,6 +245,13 @@ def test_a_session_that_nobody_asked_to_move_is_seen(scene: Scene, verb: str, wo
 def test_a_session_that_ended_by_itself_is_seen(scene: Scene) -> None:
     entries = [entry for entry in scene.entries if entry.verb != "stop"]
     assert any("though nobody touched it" in problem for problem in scene.problems(entries))
+
+
+def test_a_copy_that_a_refused_clone_named_is_expected_stopped(scene: Scene) -> None:
+    entries = [entry for entry in scene.entries if entry.verb != "stop" and entry.made != scene.stopped]
+    clone = _entry("clone", scene.active, flag=True, made=scene.stopped)
+    assert any("though nobody touched it" in problem for problem in scene.problems([*entries, clone]))
+    assert scene.problems([*entries, clone._replace(end="refused")]) == []
 
 
 def test_a_deleted_session_may_be_gone_once_somebody_pruned(scene: Scene) -> None:

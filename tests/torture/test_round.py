@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 
 import pytest
 
+from tests.served import Served
 from tests.site import Site
+from tests.torture.doors import Client, CommandLine, Http, Wish
 from tests.torture.faults import Fault, Shared
 from tests.torture.report import put, torture_text
-from tests.torture.round import INJECTED, Size, faults_of, play
+from tests.torture.round import INJECTED, Size, faults_of, play, prepare
 
 SHORT = Size(clients=1, wishes=2, seconds=6.0)
 
@@ -21,6 +24,17 @@ def test_a_short_round_ends_with_nothing_wrong(tmp_path: os.PathLike[str]) -> No
     assert result.kept is None
     assert {entry.door for entry in result.entries} >= {"command", "http", "client"}
     assert f"seeds {result.seed} to {result.seed}" in torture_text([result])
+
+
+def test_a_clone_that_was_left_stopped_is_known_through_every_door(bare: Site) -> None:
+    prepare(bare)
+    source = bare.start("--team", "solo", "--provider", "keeper")
+    with closing(Served(bare)) as served:
+        os.unlink(bare.path("providers", "keeper.toml"))
+        doors = (CommandLine(bare.root, bare.env), Http(served.url, served.token), Client(served.socket))
+        outcomes = [door.ask(Wish("clone", source, flag=True)) for door in doors]
+    assert {outcome.end for outcome in outcomes} == {"refused"}
+    assert sorted(str(outcome.made) for outcome in outcomes) == sorted(set(bare.statuses()) - {source})
 
 
 def test_rounds_in_a_row_have_every_fault_and_a_seed_always_the_same() -> None:
