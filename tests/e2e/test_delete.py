@@ -80,6 +80,16 @@ def test_deleting_twice_is_told_and_undeleting_twice_too(site: Site) -> None:
     assert site.json("list", "--status", "deleted")["total"] == 1
 
 
+def test_a_damaged_session_that_is_brought_back_is_said_to_be_damaged_and_can_be_mended(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.mas("stop", session)
+    write("{", site.session(session, "metadata.json"))
+    site.mas("delete", "--yes", session)
+    assert "mas repair" in site.mas("undelete", session, code=5).stderr
+    site.mas("repair")
+    assert site.four_places(session) == {"stopped"}
+
+
 def test_all_means_the_stopped_and_the_damaged_never_the_active(site: Site) -> None:
     stopped, broken, active = (site.start(*ASLEEP) for _ in range(3))
     site.mas("stop", stopped, broken)

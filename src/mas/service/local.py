@@ -83,7 +83,7 @@ class LocalMas:
             except Corrupt as error:
                 # What another process makes or moves just now is not damaged, only not whole.
                 session_id = next((one for one in world.intents.sessions() if f"/{one}/" in error.path), None)
-                if session_id is None:
+                if session_id is None or not world.intents.is_owned(session_id):
                     raise
                 raise Busy(f"Another mas process is at work on session {session_id}", "try again") from None
 

@@ -168,6 +168,17 @@ class Intents:
         """The sessions somebody is, or was, at work on."""
         return {name for name in os.listdir(self._layout.intents) if is_session_id(name)}
 
+    def is_owned(self, session_id: str) -> bool:
+        """Whether somebody is at work on the session now; work cut short has nobody."""
+        try:
+            fd = os.open(self._path(session_id), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            return not try_lock(fd)
+        finally:
+            os.close(fd)
+
     def _path(self, session_id: str) -> str:
         return os.path.join(self._layout.intents, session_id)
 
