@@ -75,10 +75,13 @@ def _is_first(pid: int) -> bool:
     return len(numbers) > 1 and numbers[-1] == "1"
 
 
-def _marked(owner: str) -> list[int]:
-    """The processes that are marked, among all there are; where many run, this is most of what a stop takes."""
+def _marked(owner: str) -> Iterator[int]:
+    """The processes that are marked, among all there are; where many run, this is most of what a stop takes.
+
+    Each is answered as soon as it is found: by the time all are, its number may be another's.
+    """
     mark = f"\0{MARK}={owner}".encode()
-    return [pid for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ]
+    return (pid for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ)
 
 
 def _environs() -> Iterator[tuple[int, bytes]]:
