@@ -97,8 +97,9 @@ class Courier:
 
     def look_again(self) -> None:
         """Try once more what may be ready by now without anybody having told so."""
-        while self._unseen:
-            self._look_at(self._unseen.pop())
+        for session_id in list(self._unseen):
+            self._unseen.discard(session_id)
+            self._look_at(session_id)
         for session_id, agent in list(self._held):
             if why_held(self._world, SessionId(session_id), agent) is None:
                 self.bring(session_id, (agent,))
