@@ -276,6 +276,8 @@ def _make(path: str) -> None:
         os.fchmod(fd, PRIVATE_FILE)
         with closing(_connect(half)) as connection:
             connection.execute("PRAGMA synchronous = OFF")
+            # One that is not whole is thrown away: nothing of it need be written down to be taken back.
+            connection.execute("PRAGMA journal_mode = MEMORY")
             _migrate(connection)
             # Not before: what is only in a log is brought over by closing, which does not say where there is no room.
             connection.execute("PRAGMA journal_mode = WAL")
