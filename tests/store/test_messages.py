@@ -423,6 +423,16 @@ def test_damage_that_shows_in_a_copy_is_told_of_and_put_aside_once(layout: Layou
     store.copy(session, a_session(layout), "copied")
 
 
+def test_a_delivery_whose_message_is_gone_is_damage(layout: Layout, session: str) -> None:
+    store, warned = a_store(layout)
+    put(store, session, a_message())
+    with closing(sqlite3.connect(store.path(session))) as found, found:
+        found.execute("DELETE FROM messages")
+    with pytest.raises(Corrupt, match=r"messages\.db"), store.open(session) as mailbox:
+        mailbox.next("00")
+    assert len(warned) == len(store.kept_aside(session)) == 1
+
+
 def test_two_who_find_the_same_damage_put_it_aside_once(layout: Layout, session: str) -> None:
     store, warned = a_store(layout)
     put(store, session, a_message())

@@ -193,7 +193,9 @@ class Mailbox:
                 return None
             number, state, typing_since, entered_again_at, forced = row
             found = self._sql.execute("SELECT * FROM messages WHERE number = ?", (number,)).fetchone()
-            return Pending(self._message(found), DeliveryState(state), typing_since, entered_again_at, bool(forced))
+            return Pending(
+                self._message(found or _damage()), DeliveryState(state), typing_since, entered_again_at, bool(forced)
+            )
 
     def waiting(self) -> list[str]:
         """The agents with whom something is not yet all the way."""

@@ -305,6 +305,8 @@ def _check(path: str) -> None:
             raise _Damage(found)
         # SQLite takes any value for a column; what is none of ours shows only when it is read.
         Mailbox(connection).page(limit=-1)
+        if connection.execute("PRAGMA foreign_key_check").fetchone():
+            raise _Damage("it holds deliveries of messages that are not there")
         connection.execute(
             "SELECT message, position, agent, state, at, reason, typing_since, forced, awaited, entered_again_at"
             " FROM deliveries LIMIT 1"
