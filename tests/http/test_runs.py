@@ -20,6 +20,7 @@ from tests.served import Served
         ({"limits": {"memory": "2 apples"}}, "body.limits.memory"),
         ({"limits": {"agent": {"cpu": 0}}}, "body.limits.agent.cpu"),
         ({"agents": {"metaManager": {"provider": "nobody"}}}, "body.agents.00.provider"),
+        ({"agents": {"metaManager": {"command": "no-such-program"}}}, "body.agents.00.command"),
         ({"agents": {"metaManager": {"limits": {"memory": "2 apples"}}}}, "body.agents"),
     ],
 )

@@ -22,7 +22,8 @@ def check_programs(world: World, run: Run) -> None:
     """`NoProgram` if what an agent is to run is not on this machine."""
     providers = world.providers()
     for agent in run.team.agents():
-        with about("provider" if agent.provider == run.provider else f"agents.{agent.id}.provider"):
+        own = "command" if agent.command else "provider" if agent.provider != run.provider else None
+        with about(f"agents.{agent.id}.{own}" if own else "provider"):
             providers.program(agent)
 
 
