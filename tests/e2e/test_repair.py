@@ -157,15 +157,16 @@ def test_a_registry_that_disagrees_is_set_right(site: Site) -> None:
     assert_whole(site, active, stopped)
 
 
-def test_what_a_newer_version_wrote_is_left_as_it_is(site: Site) -> None:
+@pytest.mark.parametrize(("name", "status"), [("metadata.json", "error"), ("config.json", "stopped")])
+def test_what_a_newer_version_wrote_is_left_as_it_is(site: Site, name: str, status: str) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
-    path = site.session(session, "metadata.json")
+    path = site.session(session, name)
     whole = read(path)
     newer = whole.replace('"version": 1', '"version": 2')
     write(newer, path)
-    assert site.statuses() == {session: "error"}
-    assert "written by a newer MAS" in site.mas("show", session, code=5).stderr
+    assert site.statuses() == {session: status}
+    assert "written by a newer MAS" in site.mas("restore", session, code=5).stderr
     (found,) = site.json("repair")["findings"]
     assert found["action"] == "left as it is"
     assert read(path) == newer

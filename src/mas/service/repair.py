@@ -48,13 +48,13 @@ def _session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Fin
     try:
         session = world.records.load(session_id)
     except Corrupt as error:
-        if error.is_newer:
-            # What this MAS does not know of it would be lost.
-            yield Finding(f"session {session_id}: {error.message}", "left as it is")
-            return
         damage.append(error)
         session = world.records.rebuild(session_id, _known(world, session_id), world.now())
     damage += world.records.damage(session)
+    if newer := next((error for error in damage if error.is_newer), None):
+        # What this MAS does not know of it would be lost.
+        yield Finding(f"session {session_id}: {newer.message}", "left as it is")
+        return
     true_status = _status(world, session)
     for damaged in damage:
         yield Finding(f"session {session_id}: {damaged.message}", "kept aside and written anew")

@@ -80,9 +80,7 @@ class Records:
     def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
         """The same for a session kept elsewhere, such as in the trash."""
         try:
-            return _session(parse_json(read_file(paths.metadata)), session_id)
-        except _Newer as newer:
-            raise Corrupt.newer(paths.metadata, newer.version) from None
+            return _session(_read(paths.metadata, METADATA_VERSION), session_id)
         except FileNotFoundError:
             if not os.path.isdir(paths.root):
                 raise NoSession(session_id) from None
@@ -105,13 +103,13 @@ class Records:
 
     def load_run(self, session_id: SessionId) -> Run:
         """The configuration the session was created with."""
-        from mas.model.run import parse_run
+        from mas.model.run import CONFIG_VERSION, parse_run
         from mas.model.team import TEAMS, Team
 
         path = self.paths(session_id).config
         try:
             # Its agents are written out: what the team of that name is by now does not matter.
-            run = parse_run(parse_json(read_file(path)), lambda name: TEAMS.get(name) or Team(name, ()))
+            run = parse_run(_read(path, CONFIG_VERSION), lambda name: TEAMS.get(name) or Team(name, ()))
             if not run.team.units:
                 raise ValueError("it names no agents")
             return run
@@ -218,12 +216,13 @@ class Records:
         )
 
 
-class _Newer(Exception):
-    """What a newer MAS wrote."""
-
-    def __init__(self, version: int) -> None:
-        super().__init__(version)
-        self.version = version
+def _read(path: str, version: int) -> Any:  # noqa: ANN401 - raw JSON
+    """What a file says; `Corrupt` if a newer MAS than one that writes `version` wrote it."""
+    body = parse_json(read_file(path))
+    written = body.get("version") if isinstance(body, dict) else None
+    if isinstance(written, int) and written > version:
+        raise Corrupt.newer(path, written)
+    return body
 
 
 def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
@@ -250,8 +249,6 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
 
 def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
     if body["version"] != METADATA_VERSION:
-        if isinstance(body["version"], int) and body["version"] > METADATA_VERSION:
-            raise _Newer(body["version"])
         raise ValueError(f"version {body['version']} is not known to this MAS")
     if body["sessionId"] != session_id:
         raise ValueError(f"it belongs to session {body['sessionId']}")
