@@ -147,6 +147,22 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary(place: str) -> None
     assert sorted(os.listdir(place)) == ["directory", "file"]
 
 
+@pytest.mark.parametrize("size", [0, (1 << 16) - 1, 1 << 16, 5 << 20])
+def test_a_file_is_read_whole_and_in_few_steps_however_large(
+    place: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, really, steps = os.urandom(size), os.read, []
+
+    def counted(fd: int, most: int) -> bytes:
+        steps.append(most)
+        return really(fd, most)
+
+    path = put(place, "file", data)
+    monkeypatch.setattr(os, "read", counted)
+    assert read_file(path) == data
+    assert len(steps) <= 3
+
+
 def test_lines_are_added_at_the_end(place: str) -> None:
     path = os.path.join(place, "log")
     append_line(path, b"one\n")

@@ -99,7 +99,9 @@ def read_file(path: str) -> bytes:
         data = os.read(fd, _SMALL)
         if len(data) < _SMALL:
             return data
-        while block := os.read(fd, _BLOCK):
+        # All the rest at once: piece by piece, what was read before would be copied again and again.
+        rest = min(max(os.fstat(fd).st_size, _BLOCK), _LARGEST)
+        while block := os.read(fd, rest):
             data += block
             if len(data) > _LARGEST:
                 raise OSError(errno.EINVAL, "too large to be a file of MAS", path)
