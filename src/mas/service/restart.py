@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from mas.model.errors import Conflict
+from mas.model.fields import parse_json
 from mas.model.ids import SessionId
 from mas.model.reports import RestartedAgent
 from mas.providers.provider import Program
@@ -105,6 +104,6 @@ def _begun_at(world: World, session_id: SessionId, agent_id: str) -> str:
     """When the agent's last run began; empty if none has."""
     run = last_run(world.layout.session(session_id).agent_events(agent_id))
     try:
-        return str(json.loads(run[0]).get("at", "")) if run else ""
+        return str(parse_json(run[0]).get("at", "")) if run else ""
     except (ValueError, AttributeError):
         return ""
