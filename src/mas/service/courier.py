@@ -56,10 +56,13 @@ class Courier:
         mine = begun.pop() if begun and self.here else None
         for key in begun:
             thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
+            # In one step: whoever closes waits for threads that have been started.
             with self._lock:
-                self._running[key] = thread
-            if not started(thread):
-                self._put_off(key)
+                if started(thread):
+                    self._running[key] = thread
+                else:
+                    del self._running[key]
+                    self._held[key] = _NO_THREAD
         if mine:
             self._run(mine, deadline, opened)
 
@@ -71,12 +74,6 @@ class Courier:
                 return False
             self._running[key] = None
             return True
-
-    def _put_off(self, key: _Key) -> None:
-        """Leave it to the next round."""
-        with self._lock:
-            self._running.pop(key, None)
-            self._held[key] = _NO_THREAD
 
     def is_under_way(self, session_id: str, agent: str) -> bool:
         """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
