@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from mas.service.mend import mend
 from tests.e2e.standin import ASLEEP, read, start_body, tmux_name, tree, write
 from tests.site import Site, until
 
@@ -155,6 +156,13 @@ def test_a_registry_that_disagrees_is_set_right(site: Site) -> None:
     site.mas("repair", "--dry-run", code=1)
     site.mas("repair")
     assert_whole(site, active, stopped)
+
+
+def test_what_was_mended_since_a_listing_found_it_damaged_stays_so(site: Site) -> None:
+    session, world = site.start(*ASLEEP), site.world()
+    (entry,) = world.registry.read()
+    assert mend(world, [entry], [])[0] == {session: entry}
+    assert site.four_places(session) == {"active"}
 
 
 @pytest.mark.parametrize(("name", "status"), [("metadata.json", "error"), ("config.json", "stopped")])

@@ -70,6 +70,10 @@ def _mark_damaged(world: World, entry: IndexEntry) -> IndexEntry:
     marked = entry._replace(status=Status.ERROR)
     try:
         with world.intents.begin(session_id, "damage") as operation:
+            if world.records.is_whole(session_id):
+                # Somebody mended it since it was looked at, or it could not be looked at then.
+                operation.done()
+                return entry
             try:
                 session = world.records.load(session_id)
                 set_aside(world.layout.session(session_id).record, world.now())
