@@ -90,6 +90,15 @@ def test_a_damaged_session_that_is_brought_back_is_said_to_be_damaged_and_can_be
     assert site.four_places(session) == {"stopped"}
 
 
+def test_the_agents_of_a_damaged_session_end_when_it_is_deleted(site: Site) -> None:
+    session = start_unruly(site, CHILDREN="setsid,daemon")
+    running = pids(site, session)
+    write("{", site.session(session, "metadata.json"))
+    site.mas("delete", "--yes", session)
+    assert living(running.values()) == []
+    assert site.tmux_sessions() == set()
+
+
 def test_all_means_the_stopped_and_the_damaged_never_the_active(site: Site) -> None:
     stopped, broken, active = (site.start(*ASLEEP) for _ in range(3))
     site.mas("stop", stopped, broken)

@@ -6,8 +6,10 @@ from mas.model.errors import Corrupt, NoSession
 from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone
 from mas.model.views import SessionDetail
+from mas.service.reconcile import entries_of
 from mas.service.show import describe
 from mas.service.stop import stop_owned
+from mas.service.team import close_team
 from mas.service.world import World
 from mas.store.registry import entry_of
 
@@ -19,13 +21,14 @@ def delete(world: World, session_id: SessionId) -> None:
         if not world.layout.is_session(session_id):
             raise NoSession(session_id)
 
-    with world.intents.begin(session_id, "delete", allowed=there) as operation:
+    # A damaged session may be deleted too: then only the registry knows where its agents run.
+    socket = next((entry.socket for entry in entries_of(world) if entry.session_id == session_id), None)
+    with world.intents.begin(session_id, "delete", socket, there) as operation:
         operation.no_return()
         try:
             stop_owned(world, session_id)
         except Corrupt:
-            # A damaged session may be deleted; the directory goes to the trash as it is.
-            pass
+            close_team(world, session_id, socket)
         world.logs.session(session_id, "delete")
         world.workspace.trash(session_id, world.now())
         world.registry.drop(session_id, Gone.DELETED)
