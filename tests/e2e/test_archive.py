@@ -129,3 +129,12 @@ def test_a_directory_in_the_way_is_never_overwritten(site: Site) -> None:
     assert found.pop("file") == b"mine"
     assert set(found) <= {".session.lock"}
     assert archive_file(site, session)
+
+
+def test_the_agents_of_a_damaged_session_end_when_it_is_archived(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    write("{", site.session(session, ".session"))
+    assert site.statuses() == {session: "error"}
+    assert site.tmux_sessions()
+    site.mas("archive", session)
+    assert site.tmux_sessions() == set()

@@ -7,6 +7,7 @@ from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.service.show import describe
+from mas.service.team import close_team
 from mas.service.world import Progress, World
 from mas.store.archive import ArchiveInfo
 from mas.store.registry import entry_of
@@ -26,9 +27,13 @@ def archive(world: World, session_id: SessionId, progress: Progress | None = Non
         # While the directory is there, it is the session, and an archive is only a copy.
         operation.undo(lambda: world.archives.remove(session_id))
         world.logs.session(session_id, "archive")
+        session = stopped()
+        if session.status is Status.ERROR:
+            # A damaged one may still run; its agents would go on in a directory that is gone.
+            close_team(world, session_id, session.socket)
         # What comes while it is packed would be lost with the directory.
         with world.messages().shut(session_id):
-            info = world.archives.pack(_info(world, stopped()), progress)
+            info = world.archives.pack(_info(world, session), progress)
             operation.no_return()
             world.workspace.discard(session_id)
         world.registry.drop(session_id, Gone.ARCHIVED)
