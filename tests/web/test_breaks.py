@@ -55,8 +55,13 @@ def test_a_form_outlives_server_and_page_and_starts_one_team(room: Room) -> None
     room.served.kill()
     page.get_by_role("button", name="Start 2 agents").click()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    # A part of the page that was never looked at comes when it can.
+    page.get_by_role("link", name="Server").click()
+    expect(page.get_by_role("alert")).to_contain_text("This part of the page did not come")
     room.served.restart()
     room.is_live()
+    expect(page.get_by_text("ok, version")).to_be_visible()
+    page.get_by_role("link", name="Start a team").click()
     page.get_by_role("button", name="Start 2 agents").click()
     expect(room.tile("21").locator(".xterm-rows")).to_contain_text("Begin slowly")
     room.go()

@@ -40,7 +40,7 @@ def test_agents_are_chosen_by_keys(looking: Room) -> None:
 
 def test_a_broadcast_is_acknowledged_by_all(looking: Room) -> None:
     looking.page.keyboard.press("m")
-    looking.page.get_by_label("Message", exact=True).fill("Stand-up in five minutes\nbring numbers")
+    looking.type("Stand-up in five minutes\nbring numbers")
     looking.page.keyboard.press("Control+Enter")
     looking.notice("Sent to")
     looking.page.get_by_role("link", name="Messages", exact=True).click()
@@ -49,8 +49,9 @@ def test_a_broadcast_is_acknowledged_by_all(looking: Room) -> None:
     expect(message.locator(".is-acknowledged")).to_contain_text("acknowledged 5")
     # Further ones move along the tree; who wants no motion sees where they arrive.
     looking.page.emulate_media(reduced_motion="reduce")
+    looking.page.keyboard.press("m")
+    looking.type("Once more")
     looking.page.get_by_role("combobox", name="To", exact=True).select_option("development")
-    looking.page.get_by_label("Message", exact=True).fill("Once more")
     looking.page.get_by_role("button", name="Send").click()
     dot = looking.page.locator(".organisation .dot").first
     expect(dot).to_have_css("offset-distance", "100%")
@@ -165,14 +166,31 @@ def test_keys_are_listed_and_mean_what_has_the_focus(looking: Room) -> None:
     expect(listed).to_contain_text("go to a session, an agent or a page")
     keys.press("Escape")
     expect(listed).to_have_count(0)
-    # A message is for the agent that is chosen.
+    # A message is for the agent that is chosen, and stays for it while it is not sent.
+    target, chosen = page.locator(".target select"), looking.tile("21").get_by_role("link")
     for _ in range(3):
         keys.press("j")
+    for key in ("m", "Control+k"):
+        keys.press(key)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        keys.press("Escape")
+        expect(chosen).to_be_focused()
     keys.press("m")
-    expect(page.locator(".target select")).to_have_value("21")
+    target.select_option("managers")
+    keys.press("Escape")
+    keys.press("m")
+    expect(target).to_have_value("21")
+    target.select_option("20")
+    page.get_by_label("Message", exact=True).fill("half a thought")
     keys.press("Escape")
     looking.open("22")
-    keys.press("Control+]")
+    page.get_by_label("Message to 22").fill("sent at once")
+    keys.press("Control+Enter")
+    looking.notice("Sent to 22")
+    page.get_by_role("button", name="Message m").click()
+    expect(target).to_have_value("20")
+    page.get_by_label("Message", exact=True).fill("")
+    keys.press("Escape")
     # A button that has the focus is pressed by Enter.
     page.get_by_role("button", name="Search").focus()
     keys.press("Enter")

@@ -1,8 +1,9 @@
 // The page begins here.
 
-import { lazy, StrictMode, Suspense, type ReactNode } from "react";
+import { StrictMode, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
-import { Loading, Empty } from "./parts/basics.tsx";
+import { Empty } from "./parts/basics.tsx";
+import { later } from "./parts/later.tsx";
 import { Shell } from "./parts/Shell.tsx";
 import { ApprovalsPage } from "./pages/Approvals.tsx";
 import { SessionsPage } from "./pages/Sessions.tsx";
@@ -18,8 +19,8 @@ import "./style/page.css";
 import "./style/session.css";
 
 // Terminals and plots come when they are looked at.
-const SessionPage = lazy(() => import("./pages/Session.tsx"));
-const ServerPage = lazy(() => import("./pages/Server.tsx"));
+const SessionPage = later(() => import("./pages/Session.tsx"));
+const ServerPage = later(() => import("./pages/Server.tsx"));
 
 function Page(): ReactNode {
   const { live } = useMas();
@@ -28,14 +29,12 @@ function Page(): ReactNode {
   if (link === "signed-out") return <SignIn />;
   return (
     <Shell>
-      <Suspense fallback={<Loading what="the page" />}>
-        {route.page === "sessions" && <SessionsPage />}
-        {route.page === "new" && <StartPage />}
-        {route.page === "approvals" && <ApprovalsPage />}
-        {route.page === "server" && <ServerPage />}
-        {route.page === "session" && <SessionPage key={route.id} route={route} />}
-        {route.page === "nowhere" && <Empty><h1>There is nothing here</h1><a href="#/">All sessions</a></Empty>}
-      </Suspense>
+      {route.page === "sessions" && <SessionsPage />}
+      {route.page === "new" && <StartPage />}
+      {route.page === "approvals" && <ApprovalsPage />}
+      {route.page === "server" && <ServerPage />}
+      {route.page === "session" && <SessionPage key={route.id} route={route} />}
+      {route.page === "nowhere" && <Empty><h1>There is nothing here</h1><a href="#/">All sessions</a></Empty>}
     </Shell>
   );
 }

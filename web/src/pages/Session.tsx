@@ -1,8 +1,9 @@
 // One session: its team, messages, files and numbers.
 
-import { lazy, useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Badge, Count, Loading, ProblemBox } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
+import { later } from "../parts/later.tsx";
 import type { AgentState, SessionDetail, SessionInfo } from "../protocol/shapes.ts";
 import { useCell, useKeys, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
@@ -15,7 +16,7 @@ import { FilesView } from "./Files.tsx";
 import { MessagesView } from "./Messages.tsx";
 import { TeamView } from "./Team.tsx";
 
-const NumbersView = lazy(() => import("./Numbers.tsx"));
+const NumbersView = later(() => import("./Numbers.tsx"));
 
 type Here = Extract<Route, { page: "session" }>;
 const TABS: readonly [Tab, string][] = [
@@ -42,7 +43,11 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
   const mas = useMas();
   const screens = useScreens(route.id);
   const [composing, setComposing] = useState<string | null>(null);
-  const compose = useCallback(() => setComposing(meant() ?? route.agent ?? "all"), [route.agent]);
+  const compose = useCallback(() => {
+    // Where there is a place to write, a second one would have the same words.
+    const here = document.querySelector<HTMLElement>(".timeline textarea");
+    here ? here.focus() : setComposing(meant() ?? route.agent ?? "all");
+  }, [route.agent]);
   useKeys(useMemo(() => ({ m: compose }), [compose]));
   const last = useRef<string | null>(null);
   useEffect(() => {

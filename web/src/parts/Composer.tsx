@@ -1,6 +1,6 @@
 // Write to an agent, a unit, the managers or all.
 
-import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import type { SessionDetail } from "../protocol/shapes.ts";
 import { path, told, type Problem } from "../protocol/api.ts";
 import type { Sent } from "../protocol/shapes.ts";
@@ -18,18 +18,22 @@ interface Props {
   target: string;
   fixed?: boolean;
   sent?: () => void;
-  focus?: boolean;
 }
 
-export function Composer({ session, detail, target: first, fixed = false, sent, focus = false }: Props): ReactNode {
+export function Composer({ session, detail, target: first, fixed = false, sent }: Props): ReactNode {
   const mas = useMas();
-  const [chosen, setTarget] = useDraft(`${detail.sessionId}/to`);
-  const [text, setText] = useDraft(`${detail.sessionId}/${fixed ? first : ""}`);
+  const draft = `${detail.sessionId}/${fixed ? first : ""}`;
+  const [chosen, setTarget] = useDraft(`${draft}/to`);
+  const [text, setText] = useDraft(draft);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const to = fixed ? first : chosen || first;
   // Sent again after no answer came, it is the same message.
   const id = useRef<string | null>(null);
+  // Whoever was chosen and not written to is not meant any more.
+  useEffect(() => {
+    if (!text) setTarget("");
+  }, []);
   const send = async (): Promise<void> => {
     if (!text.trim() || busy) return;
     setBusy(true);
@@ -58,7 +62,6 @@ export function Composer({ session, detail, target: first, fixed = false, sent, 
       <textarea
         aria-label={fixed ? `Message to ${first}` : "Message"}
         rows={3}
-        autoFocus={focus}
         placeholder={detail.status === "active" ? "Message" : "The session is not running: a message waits until it is"}
         value={text}
         onChange={(event) => {
@@ -94,7 +97,7 @@ export function ComposerDialog({ close, ...props }: Props & { close: () => void 
   return (
     <Dialog title="Write a message" close={close}>
       <h2>Write a message</h2>
-      <Composer {...props} focus sent={close} />
+      <Composer {...props} sent={close} />
     </Dialog>
   );
 }

@@ -34,7 +34,7 @@ export function Keys({ close }: { close: () => void }): ReactNode {
           </section>
         ))}
       </div>
-      <button type="button" autoFocus onClick={close}>Close</button>
+      <button type="button" onClick={close}>Close</button>
     </Dialog>
   );
 }

@@ -49,7 +49,6 @@ export function Palette({ close }: { close: () => void }): ReactNode {
   return (
     <Dialog title="Go to" close={close}>
       <input
-        autoFocus
         role="combobox"
         aria-expanded="true"
         aria-controls="places"
@@ -65,7 +64,6 @@ export function Palette({ close }: { close: () => void }): ReactNode {
           if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, places.length - 1));
           else if (event.key === "ArrowUp") setAt(Math.max(chosen - 1, 0));
           else if (event.key === "Enter") go(places[chosen]);
-          else if (event.key === "Escape") close();
           else return;
           event.preventDefault();
         }}

@@ -1,6 +1,6 @@
 // Small parts that every page uses.
 
-import { useEffect, useRef, type ReactNode } from "react";
+import { useLayoutEffect, useRef, type ReactNode } from "react";
 import type { Problem } from "../protocol/api.ts";
 import type { AgentState, Status } from "../protocol/shapes.ts";
 
@@ -66,10 +66,16 @@ export function Empty({ children }: { children: ReactNode }): ReactNode {
   return <div className="empty">{children}</div>;
 }
 
-/** A window above the page; the browser keeps the focus in it and closes it by Escape. */
+/** A window above the page; the browser keeps the focus in it, closes it by Escape, and gives the focus back. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ReactNode }): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const opened = dialog.current;
+    opened?.showModal();
+    // A browser takes the first thing there is; what is written comes before to whom.
+    opened?.querySelector("textarea")?.focus();
+    return () => opened?.close();
+  }, []);
   return (
     <dialog
       ref={dialog}

@@ -1,0 +1,23 @@
+// Parts of the page that come when they are first looked at.
+
+import type { ComponentType, ReactNode } from "react";
+import { Problem } from "../protocol/api.ts";
+import { useLoaded } from "../state/hooks.ts";
+import { Loading, ProblemBox } from "./basics.tsx";
+
+/** A part that is asked for when it is shown; where it does not come that is said, and it is asked for again once the server is back. */
+export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>): ComponentType<P> {
+  let Known: ComponentType<P> | null = null;
+  const get = async (): Promise<void> => {
+    try {
+      Known ??= (await load()).default;
+    } catch {
+      throw new Problem(0, "unreachable", "This part of the page did not come. If the server was upgraded, load the page again.");
+    }
+  };
+  return function Later(props: P): ReactNode {
+    const { problem, again } = useLoaded(get, []);
+    if (Known) return <Known {...props} />;
+    return problem ? <ProblemBox problem={problem} retry={again} /> : <Loading what="the page" />;
+  };
+}
