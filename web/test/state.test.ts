@@ -48,6 +48,23 @@ test("events change what is known without asking for all of it", async () => {
   assert.equal(asked.length, before);
 });
 
+test("an answer that was on its way when something was told does not take it back", async () => {
+  let answer: () => void = () => undefined;
+  const api = new Api((where) => new Promise((done) => (answer = () => done(new Response(JSON.stringify(ANSWERS[where.split("?")[0] ?? ""]))))));
+  const known = new Live(api);
+  const { session } = known.watch("s");
+  known.event(event({ agent: "21", state: "blocked" }));
+  answer();
+  await until(() => session.detail.get().value?.agents[0]?.state === "blocked");
+  for (let time = 0; time < 2; time += 1) {
+    const looked = session.fetchMessages();
+    known.event(event({ event: "message", messageId: "m-1", agent: "21", state: "acknowledged" }));
+    answer();
+    await looked;
+    assert.equal(session.messages.get().value?.[0]?.deliveries[0]?.state, "acknowledged");
+  }
+});
+
 test("numbers are asked for only while somebody looks, questions only where somebody asks", async () => {
   const { live: known, asked } = live();
   const times = (where: string): number => asked.filter((one) => one === where).length;

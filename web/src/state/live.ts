@@ -48,6 +48,8 @@ export class Watched {
   readonly loadMessages: Soon;
   watchers = 0;
   private most = FIRST_MESSAGES;
+  /** What was told since each look began that has no answer yet. */
+  private readonly meanwhile = new Set<MasEvent[]>();
 
   constructor(
     readonly id: string,
@@ -58,11 +60,11 @@ export class Watched {
   }
 
   async fetchDetail(): Promise<void> {
-    await into(this.detail, () => this.api.get<SessionDetail>(path`/sessions/${this.id}`));
+    await this.look(this.detail, () => this.api.get<SessionDetail>(path`/sessions/${this.id}`));
   }
 
   async fetchMessages(): Promise<void> {
-    await into(this.messages, async () => {
+    await this.look(this.messages, async () => {
       const page = await this.api.get<MessageList>(path`/sessions/${this.id}/messages`, { limit: this.most });
       this.total.set(page.total);
       return page.messages;
@@ -76,9 +78,27 @@ export class Watched {
   }
 
   hear(event: MasEvent): void {
+    for (const told of this.meanwhile) told.push(event);
+    if (event.event === "message" && event.state === "typed" && event.agent) {
+      const from = typeof event.from === "string" ? event.from : "person";
+      this.moved.set({ from, to: [event.agent], id: String(event.messageId), at: Date.now() });
+    }
+    this.take(event);
+  }
+
+  /** Load into a cell. What is told meanwhile may be newer than the answer, and is taken once more. */
+  private async look<T>(cell: Cell<Loaded<T>>, load: () => Promise<T>): Promise<void> {
+    const told: MasEvent[] = [];
+    this.meanwhile.add(told);
+    await into(cell, load);
+    this.meanwhile.delete(told);
+    for (const event of told) this.take(event);
+  }
+
+  private take(event: MasEvent): void {
     if (event.event === "agent") this.changeAgent(event, agentFields(event));
     else if (event.event === "report") this.changeAgent(event, { report: String(event.text ?? "") });
-    else if (event.event === "message") this.hearMessage(event);
+    else if (event.event === "message") this.changeMessage(event);
     else if (event.event === "session") this.loadDetail.ask();
   }
 
@@ -90,19 +110,14 @@ export class Watched {
     });
   }
 
-  private hearMessage(event: MasEvent): void {
+  private changeMessage(event: MasEvent): void {
     const known = this.messages.get().value;
-    if (known) {
-      const id = String(event.messageId);
-      const found = known.some((message) => message.id === id);
-      if (found) this.messages.set({ value: known.map((one) => (one.id === id ? moved(one, event) : one)), problem: null });
-      // Only a look tells the words of a new one, and why one was not delivered.
-      if (!found || event.state === "undelivered") this.loadMessages.ask();
-    }
-    if (event.state === "typed" && event.agent) {
-      const from = typeof event.from === "string" ? event.from : "person";
-      this.moved.set({ from, to: [event.agent], id: String(event.messageId), at: Date.now() });
-    }
+    if (!known) return;
+    const id = String(event.messageId);
+    const found = known.some((message) => message.id === id);
+    if (found) this.messages.set({ value: known.map((one) => (one.id === id ? moved(one, event) : one)), problem: null });
+    // Only a look tells the words of a new one, and why one was not delivered.
+    if (!found || event.state === "undelivered") this.loadMessages.ask();
   }
 }
 
