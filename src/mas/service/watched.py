@@ -33,8 +33,9 @@ _TAIL = 64 << 10
 # The size panes are opened with.
 _USUAL = (100, 30)
 _RESET = b"\x1bc"
-# Ends a sequence that was cut off, then undoes what full-screen programs do to a terminal.
-_SETTLE = b"\x18\x1b[?1049l\x1b[?1000l\x1b[?2004l\x1b[?25h\x1b[0m\x0f"
+# Ends a sequence that was cut off, then undoes what full-screen programs do to a terminal. Where none did, leaving
+# their screen moves the cursor to where it was kept last: here.
+_SETTLE = b"\x18\x1b7\x1b[?1049l\x1b[?1000l\x1b[?2004l\x1b[?25h\x1b[0m\x0f"
 _BRACKETS = b"\x1b[?2004h"
 _NO_BRACKETS = b"\x1b[?2004l"
 _LOOK_BACK = 8 << 20
