@@ -153,7 +153,7 @@ function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent
       <ReadOut screen={screen} />
       {selected && <button type="button" onClick={() => void copy().then(() => screen.terminal.focus())}>Copy</button>}
       <button type="button" onClick={search}>Search <kbd>/</kbd></button>
-      <button type="button" title="Change the size of its terminal, for everybody who looks" onClick={fit}>Fit</button>
+      {detail.status === "active" && <button type="button" title="Change the size of its terminal, for everybody who looks" onClick={fit}>Fit</button>}
       <a className="button" title="Replay what it printed" href={sessionHref(detail.sessionId, "files", `logs/agent-${agent.id}.cast`)}>Replay</a>
       {detail.status === "active" && <Restart agent={agent} detail={detail} />}
     </>

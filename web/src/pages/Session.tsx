@@ -4,12 +4,12 @@ import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } fro
 import { Badge, Count, Loading, ProblemBox } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
 import { later } from "../parts/later.tsx";
-import type { AgentState, SessionDetail, SessionInfo } from "../protocol/shapes.ts";
+import type { AgentState, SessionDetail } from "../protocol/shapes.ts";
 import { useCell, useKeys, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref, type Route, type Tab } from "../state/route.ts";
-import { perform, VERBS, verbsFor } from "../state/verbs.ts";
+import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
 import { Screens } from "../terminal/screen.ts";
 import { AgentView } from "./Agent.tsx";
 import { FilesView } from "./Files.tsx";
@@ -53,7 +53,14 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
   useEffect(() => {
     last.current = route.agent ?? last.current;
   }, [route.agent]);
-  const info = { ...detail, agentCount: detail.agents.length } as unknown as SessionInfo;
+  const [busy, setBusy] = useState<Verb | null>(null);
+  const act = async (verb: Verb): Promise<void> => {
+    setBusy(verb);
+    const done = await perform(mas, verb, [detail]);
+    if (done && (verb === "delete" || verb === "archive")) location.hash = "#/";
+    else await session.fetchDetail();
+    setBusy(null);
+  };
   const agent = detail.agents.find((one) => one.id === route.agent);
   return (
     <div className="session">
@@ -73,9 +80,7 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
         <span className="grow" />
         <button type="button" onClick={compose}>Message <kbd>m</kbd></button>
         {verbsFor(detail.status).map((verb) => (
-          <button key={verb} type="button" onClick={() => void perform(mas, verb, [info]).then(() => (verb === "delete" || verb === "archive" ? (location.hash = "#/") : session.loadDetail.ask()))}>
-            {VERBS[verb].label}
-          </button>
+          <button key={verb} type="button" disabled={busy !== null} onClick={() => void act(verb)}>{VERBS[verb].label}{busy === verb && "…"}</button>
         ))}
       </div>
       {screens && route.tab === "team" && !agent && <TeamView session={session} detail={detail} screens={screens} last={last.current} />}

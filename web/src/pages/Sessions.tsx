@@ -202,7 +202,7 @@ function Bulk({ chosen, busy, act }: { chosen: readonly SessionInfo[]; busy: Ver
 }
 
 function Agents({ session, stats }: { session: SessionInfo; stats: SessionStats | undefined }): ReactNode {
-  if (session.status !== "active" || !stats) return <span className="quiet">{session.agentCount}</span>;
+  if (session.status !== "active" || !stats) return <span className="quiet">{count(session.agentCount, "agent")}</span>;
   return (
     <span className="counts">
       {STATES.map((state) => {

@@ -108,7 +108,7 @@ function Form({ choices }: { choices: Choices }): ReactNode {
       {problem && <ProblemBox problem={problem} />}
       <div className="bar">
         <button type="submit" className="strong" disabled={busy}>{busy ? "Starting…" : `Start ${count(team?.agentCount ?? 0, "agent")}`}</button>
-        <button type="button" onClick={() => (setForm(EMPTY), setProblem(null))}>Clear</button>
+        <button type="button" onClick={() => ((key.current = null), setForm(EMPTY), setProblem(null))}>Clear</button>
       </div>
     </form>
   );

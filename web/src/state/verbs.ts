@@ -35,8 +35,8 @@ export type Able = Pick<Mas, "api" | "notices"> & { live: Pick<Mas["live"], "fet
 type Session = Pick<SessionInfo, "sessionId" | "tmuxSession" | "name" | "status">;
 type Answer = Session & { warnings?: string[] };
 
-/** Do it with each of them; say what was done, offer the way back, and name those with which it failed. */
-export async function perform(mas: Able, verb: Verb, sessions: readonly Session[]): Promise<void> {
+/** Do it with each of them; say what was done, offer the way back, and name those with which it failed. Answers with how many it was done. */
+export async function perform(mas: Able, verb: Verb, sessions: readonly Session[]): Promise<number> {
   const doing = VERBS[verb];
   const done: [Session, Answer][] = [];
   const failed: string[] = [];
@@ -54,11 +54,12 @@ export async function perform(mas: Able, verb: Verb, sessions: readonly Session[
   await mas.live.fetchSessions();
   if (failed.length > 0) mas.notices.warn(`Not ${doing.done.toLowerCase()}:\n${failed.join("\n")}`);
   const [only] = done;
-  if (!only) return;
+  if (!only) return 0;
   const what = done.length === 1 ? titleOf(only[0]) : count(done.length, "session");
   // A clone is undone by what was made, everything else by what it was done with.
   const back = done.map(([session, answer]) => (verb === "clone" ? answer : session));
   mas.notices.say(`${doing.done} ${what}`, doing.back ? () => void undo(mas, verb, back) : undefined);
+  return done.length;
 }
 
 async function undo(mas: Able, verb: Verb, sessions: readonly Session[]): Promise<void> {
