@@ -59,7 +59,7 @@ def test_the_first_look_is_small(room: Room, team: str) -> None:
     room.page.reload()
     expect(room.page.locator(".tile .xterm-rows").first).to_contain_text(">")
     cold = sum(
-        len(room.served.client("").get(path, headers={"Accept-Encoding": "gzip"}).read() and _raw(room, path))
+        len(_raw(room, path))
         for path in room.page.evaluate(
             "performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)"
             ".filter(path => path.startsWith('/assets/'))"

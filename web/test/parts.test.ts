@@ -37,10 +37,6 @@ test("a difference names what went and what came", () => {
   assert.deepEqual(short.map((one) => one?.text ?? null), [null, "7", "8", "9", "10", "ten", "11", "12", "13", null]);
 });
 
-test("Markdown ends, whatever is in it", () => {
-  for (const odd of ["```", "- ", "#", "|", "> ", "***", "a\n|b\n#c", "-\n  -\n    -", "\u0000"]) parseMarkdown(odd);
-});
-
 const agents = [["00", "meta"], ["10", "design"], ["11", "design"], ["20", "development"], ["21", "development"]].map(([id = "", unit = ""]) => ({ id, unit }));
 
 test("a message moves up to whom both answer to, and down again", () => {

@@ -32,18 +32,20 @@ export function Replay({ sessionId, file }: { sessionId: string; file: string })
   const { api } = useMas();
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [turn, setTurn] = useState(0);
   useEffect(() => {
     let wanted = true;
+    setProblem(null);
     const cast = new Cast();
     const tell = (done: number, size: number): boolean => (wanted && setLoaded({ cast, done, size }), wanted);
     load(api, sessionId, file, cast, tell).catch((error: unknown) => wanted && setProblem(told(error)));
     return () => {
       wanted = false;
     };
-  }, [api, sessionId, file]);
+  }, [api, sessionId, file, turn]);
   return (
     <>
-      {problem && <ProblemBox problem={problem} />}
+      {problem && <ProblemBox problem={problem} retry={() => setTurn(turn + 1)} />}
       {loaded ? <Deck loaded={loaded} /> : !problem && <Loading what="the recording" />}
     </>
   );

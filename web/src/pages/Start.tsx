@@ -163,7 +163,7 @@ interface Part {
 const MEANT: Record<string, string> = {
   auto: "auto: as far as this machine can",
   require: "require: all of it, or do not start",
-  off: "off: file modes only",
+  off: "off: file permissions only",
 };
 
 function Isolation({ field, form, change, errors }: Part & { field: FieldSchema | undefined }): ReactNode {
