@@ -104,7 +104,8 @@ def _in_order(schema: Schema) -> list[tuple[str, Schema]]:
 
 def _as_on_the_wire(text: str) -> str:
     """What the code says of its fields, with the names they have in JSON."""
-    return re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda match: code(camel(match[1])), text)
+    named = re.sub(r"`([a-z]+(?:_[a-z]+)+)`", lambda match: code(camel(match[1])), text)
+    return re.sub(r"\bNone\b", code("null"), named)
 
 
 def _kind(schema: Schema, page: str = _SHAPES) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from reference.markdown import MARKER
 from reference.parts import PARTS
 from tests.site import REPOSITORY
 
 _WORD = re.compile(r"`([^`]+)`")
+_BY_PEOPLE = (".py", ".sh", ".toml", ".json")
+_BUILT = Path(REPOSITORY, "src", "mas", "http", "built")
 
 
 def written(path: str) -> str:
@@ -47,3 +51,12 @@ def names(name: str, heading: str) -> set[str]:
 def words(text: str) -> set[str]:
     """All that is written as code in a text."""
     return set(_WORD.findall(text))
+
+
+def sources(*places: str) -> Iterator[str]:
+    """The text of every file of these places that people write."""
+    for place in places:
+        path = Path(REPOSITORY, place)
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            if file.suffix in _BY_PEOPLE and _BUILT not in file.parents:
+                yield file.read_text("utf-8")

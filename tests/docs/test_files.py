@@ -28,7 +28,7 @@ from mas.store.record import Records
 from mas.store.registry import Registry
 from mas.store.shellfile import parse_pairs
 from mas.store.workspace import Workspace, init_workspace
-from tests.docs.pages import names, page, rows, section, words, written
+from tests.docs.pages import names, page, rows, section, sources, words, written
 from tests.site import short_directory
 from tests.store.samples import NOW, a_session, an_entry, new_id, put, read
 
@@ -246,3 +246,6 @@ def test_every_place_of_a_workspace_and_of_a_session_is_told() -> None:
             if isinstance(value, property):
                 place = getattr(example, name)
                 assert os.path.basename(place) in told or f"{os.path.basename(place)}/" in told, place
+    code = "".join(sources("src/mas/store", "src/mas/service"))
+    below = set(re.findall(r'(?:"\.mas"|\.private|layout\.server|self\._directory), f?"([\w.-]+)"', code))
+    assert {"messages.db", "secrets.lock", "groups"} <= below <= told

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 from mas import settings
 from mas.cli.main import COMMANDS, EXIT_CODES, HIDDEN, command_parser, load
@@ -26,23 +24,12 @@ from reference.calls import description
 from reference.errors import kinds
 from reference.markdown import MARKER
 from reference.parts import PARTS
-from tests.docs.pages import names, page, rows, section, words, written
+from tests.docs.pages import names, page, rows, section, sources, words, written
 from tests.site import REPOSITORY, short_directory
 from tests.store.samples import NOW, new_id
 
 _CODE = ("src/mas", "shell", "hatch_build.py")
-_WRITTEN = (".py", ".sh", ".toml", ".json")
-_BUILT = Path(REPOSITORY, "src", "mas", "http", "built")
 _VARIABLE = re.compile(r"\bMAS_[A-Z][A-Z_]*[A-Z]\b")
-
-
-def sources(*places: str) -> Iterator[str]:
-    """The text of every file of these places that people write."""
-    for place in places:
-        path = Path(REPOSITORY, place)
-        for file in path.rglob("*") if path.is_dir() else [path]:
-            if file.suffix in _WRITTEN and _BUILT not in file.parents:
-                yield file.read_text("utf-8")
 
 
 def test_every_marker_names_a_part_and_every_part_is_on_one_page() -> None:

@@ -1,7 +1,7 @@
 """Everything that can go wrong, as one tree.
 
 MasError                anything else
-├── BadInput            what was asked for cannot be meant
+├── BadInput            what was asked for makes no sense
 ├── NotFound            no such thing
 │   ├── NoWorkspace     no workspace here or above
 │   ├── NoSession       no such session

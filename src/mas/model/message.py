@@ -57,7 +57,7 @@ class Delivery(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a session. A `sender` of None is a person."""
+    """A message of a session, from an agent or, where that is None, from a person."""
 
     id: str
     sender: str | None
