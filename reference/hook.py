@@ -18,6 +18,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Pages that people look for in the root of a repository; in the site they are beside the others.
 _OF_THE_ROOT = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _INTO_DOCS = re.compile(r"(?<=\]\()docs/")
+# A figure of a table and its unit, which a narrow column would part.
+_UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|%|KiB|MiB|GiB)(?:[ ,;)]|$))")
+_ROW = re.compile(r"^\|.*", re.MULTILINE)
 _TO_THE_ROOT = re.compile(rf"(?<=\]\()(?:\.\./((?:\.\./)*))?({'|'.join(_OF_THE_ROOT)})\.md")
 
 _parts: dict[str, str] = {}
@@ -44,6 +47,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
         return _parts[match[1]]
 
     filled = MARKER.sub(part, markdown)
+    filled = _ROW.sub(lambda row: _UNIT.sub("\u00a0", row[0]), filled)
     return _TO_THE_ROOT.sub(lambda match: f"{match[1] or ''}{match[2].lower()}.md", filled)
 
 
