@@ -56,7 +56,8 @@ def _call(verb: str, path: str, call: Schema) -> str:
 def _takes(call: Schema) -> Iterator[tuple[str, str, str, str]]:
     for parameter in call.get("parameters", []):
         kind = _kind(parameter["schema"]) + _default(parameter["schema"])
-        yield code(parameter["name"]), parameter["in"], kind, plain(parameter.get("description", ""))
+        meaning = plain(parameter.get("description", "")) or _meaning(parameter["schema"])
+        yield code(parameter["name"]), parameter["in"], kind, meaning
     if body := call.get("requestBody"):
         yield "", "body", _kind(_schema_of(body)), ""
 

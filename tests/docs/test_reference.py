@@ -22,7 +22,7 @@ from mas.store.layout import Layout
 from mas.store.workspace import Workspace
 from reference.calls import description
 from reference.errors import kinds
-from reference.markdown import MARKER
+from reference.markdown import MARKER, plain
 from reference.parts import PARTS
 from tests.docs.pages import names, page, rows, section, sources, words, written
 from tests.site import REPOSITORY, short_directory
@@ -88,8 +88,11 @@ def test_every_call_and_every_shape_is_told() -> None:
     calls, shapes = page("http"), page("shapes")
     promised = description()
     for path, verbs in promised["paths"].items():
-        for verb in verbs:
+        for verb, call in verbs.items():
             assert f"\n### {verb.upper()} {path}\n" in calls
+            for parameter in call.get("parameters", []):
+                for said in (parameter, *parameter["schema"].get("anyOf", ())):
+                    assert plain(said.get("description", "")) in calls
     for shape, schema in promised["components"]["schemas"].items():
         assert names("shapes", shape) == set(schema.get("properties", {})), shape
     assert len(re.findall("^### ", shapes, re.MULTILINE)) == len(promised["components"]["schemas"])

@@ -123,12 +123,16 @@ class RestartBody(Body):
 
 
 class MessageBody(Body):
-    """A message for an agent, a unit, `managers` or `all`."""
+    """A message for agents or, as an agent's answer, for a person."""
 
-    target: Annotated[str, Field(pattern=TARGET)]
+    target: Annotated[str, Field(pattern=TARGET, description="An agent, a unit, `managers`, `all` or `person`")]
     message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
-    sender: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
-    id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$")] | None = None
+    sender: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent that sends it; else a person")] | None = (
+        None
+    )
+    id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Sent again with it, nothing is typed")] | None = (
+        None
+    )
     force: Annotated[bool, Field(description="Do not wait until the agent is idle")] = False
     wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for it to arrive or to be held")] = 0.0
 
@@ -160,8 +164,8 @@ class PruneBody(Body):
     """Which sessions to remove; a dry run unless told otherwise."""
 
     older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since it was last used")] = None
-    keep: Annotated[int | None, Field(ge=0, le=1_000_000)] = None
-    statuses: list[str] = []
+    keep: Annotated[int | None, Field(ge=0, le=1_000_000, description="Never the newest of each kind, so many")] = None
+    statuses: Annotated[list[str], Field(description="Only these; none: all but archived")] = []
     dry_run: bool = True
 
 
