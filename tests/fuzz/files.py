@@ -13,7 +13,8 @@ import tarfile
 import tomllib
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from zstandard import ZstdCompressor
 
@@ -26,14 +27,20 @@ from mas.model.run import Run
 from mas.model.session import Session, Status
 from mas.model.state import AgentState, fold
 from mas.model.teamfile import parse_team_file, shipped_teams, team_file
+from mas.pane.hooks import _Clerk
+from mas.providers.demo import read_place
 from mas.providers.format import Provider, read_provider
 from mas.providers.provider import Program
+from mas.service.limits import _groups
 from mas.service.migrate import _old_run
 from mas.service.prune import _age
+from mas.service.restart import _begun_at
+from mas.service.world import World
 from mas.settings import Settings, load_settings
 from mas.store import address
 from mas.store.address import Address
 from mas.store.agentlog import ENTERED, AgentLog, has_called, last_run, passed
+from mas.store.agents import AgentPlace
 from mas.store.answers import Request, waiting
 from mas.store.archive import ArchiveInfo, Archives
 from mas.store.events import OLDEST, Events
@@ -51,6 +58,7 @@ from mas.store.registry import IndexEntry, Registry, entry_of
 from mas.store.reports import last_report
 from mas.store.secrets import Secrets
 from mas.store.shellfile import parse_pairs, quote_pairs
+from mas.store.spool import spool_path
 from mas.store.teams import Teams
 from mas.store.tree import remove_tree, walk
 from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
@@ -60,6 +68,11 @@ from tests.site import REPOSITORY, short_directory
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _world(ground: Ground) -> World:
+    """As much of a world as has files."""
+    return cast(World, SimpleNamespace(layout=ground.layout))
 
 
 OTHER = ID.replace("0b0c", "0b0d")
@@ -98,8 +111,13 @@ METADATA: dict[str, Any] = {
 RUN = json.dumps(
     {
         "version": 1,
-        "agents": {"meta": [{"id": "00", "role": "x", "command": "cat", "limits": {"cpu": 1.5}}], "b": ["20", "21"]},
-        "team": "dev",
+        "agents": {
+            "metaManager": {"id": "00", "prompt": "x", "command": "cat", "limits": {"cpu": 1.5}},
+            "units": [
+                {"name": "b", "manager": {"id": "20", "model": "m"}, "workers": [{"id": "21", "restart": "never"}]}
+            ],
+        },
+        "team": "pair",
         "routing": {"20": ["21"]},
         "restart": "always",
         "restartLimit": 3,
@@ -209,6 +227,7 @@ def session_config(ground: Ground, data: bytes) -> None:
     records = Records(ground.layout)
     ground.put(ground.session.config, data)
     ground.put(ground.session.metadata, json.dumps(METADATA).encode())
+    read_place(AGENT, ground.session.root)
     run = records.load_run(ID)
     assert is_typed(Run, run)
     assert run.team.units
@@ -216,7 +235,7 @@ def session_config(ground: Ground, data: bytes) -> None:
     assert records.load_run(ID) == run._replace(isolation=run.policy, limits=run.all_limits)
 
 
-@PARSERS.of('{"agents":{"meta":["00"]}}')
+@PARSERS.of('{"agents":{"units":[{"name":"b","manager":{"id":"20"}}]}}')
 def legacy_config(ground: Ground, data: bytes) -> None:
     """An old configuration that cannot be understood is the default team's."""
     ground.put(ground.session.config, data)
@@ -291,7 +310,7 @@ def archive_members(ground: Ground, data: bytes) -> None:
     archive(ground, ZstdCompressor(level=1).compress(data))
 
 
-@PARSERS.of(ZstdCompressor(write_checksum=True).compress(_TAR), ZstdCompressor().compress(b""))
+@PARSERS.of(ZstdCompressor(write_checksum=True).compress(_TAR))
 def archive(ground: Ground, data: bytes) -> None:
     """What an archive brings back lies below its place, and is nothing but files, directories and links."""
     target = ground.layout.at("unpacked")
@@ -360,6 +379,7 @@ def agent_events(ground: Ground, data: bytes) -> None:
     assert is_typed(AgentState, fold(last_run(path), ("osc7501", "hooks")))
     passed(path, ENTERED, "m-0123456789abcdef")
     has_called(path)
+    assert is_typed(str, _begun_at(_world(ground), ID, AGENT))
     with AgentLog(path) as log:
         if data and not data.endswith(b"\n"):
             log.add({"event": "ends what was cut off"})
@@ -378,21 +398,53 @@ def hook_payload(ground: Ground, data: bytes) -> None:
     write_launch(launch_path(ground.session.root, AGENT), ["x"], {}, options)
     path = os.path.join(ground.session.logs, f"agent-{AGENT}.events.jsonl")
     ground.put(path, b'{"event":"start"}\n')
-    for name in ("Stop", "Notification", "PermissionRequest", os.fsdecode(data[:99].replace(b"\0", b""))):
+    for name in ("Stop", "Notification", "PermissionRequest", os.fsdecode(data[:99])):
         assert note_hook(ground.session.root, AGENT, name, data) is None
-    assert all(isinstance(json.loads(line), dict) for line in _content(path).splitlines())
+    noted = [json.loads(line) for line in _content(path).splitlines()]
+    assert [event["name"] for event in noted if event["event"] == "hook"][:1] == ["Stop"]
 
 
-@PARSERS.of(b"=cat\0=\0\0A=b\0\0sources=hooks\0\0=cat\0=-c")
+@PARSERS.of('Stop\n{"prompt":"x"}')
+def spooled_hook(ground: Ground, data: bytes) -> None:
+    """Whatever an agent leaves for its launcher is taken away and noted, and is no question that nobody asked."""
+    write_launch(launch_path(ground.session.root, AGENT), ["x"], {}, {"hook_map": "Stop=idle", "sources": "hooks"})
+    path = ground.put(os.path.join(ground.session.logs, f"agent-{AGENT}.events.jsonl"), b'{"event":"start"}\n')
+    left = ground.put(os.path.join(spool_path(ground.session.root, AGENT), "0" * 32), data)
+    directory = os.open(os.path.dirname(left), os.O_RDONLY)
+    try:
+        clerk = _Clerk(ground.session.root, AGENT, directory, -1, os.stat(directory))
+        assert clerk._note(os.path.basename(left))
+        assert not clerk._waiting
+        assert not os.listdir(directory)
+    finally:
+        os.close(directory)
+    assert [json.loads(line)["event"] for line in _content(path).splitlines()][:2] == ["start", "hook"]
+
+
+@PARSERS.of(f"/sys/fs/cgroup/mas/{ID}\n")
+def control_groups(ground: Ground, data: bytes) -> None:
+    """Nothing of a list that agents may have written is taken for a control group where the session has none."""
+    ground.put(os.path.join(ground.session.private, "groups"), data)
+    assert _groups(_world(ground), ID) == ()
+
+
+@PARSERS.of(f"{ID}\n")
+def conversation(ground: Ground, data: bytes) -> None:
+    """A conversation is called by an id, or is none."""
+    place = AgentPlace(ground.session, AGENT)
+    ground.put(os.path.join(place.path, "uuid"), data)
+    name = place.uuid()
+    assert not name or is_session_id(name)
+    assert name == ID or data.strip() != ID.encode() or len(data) > 64
+
+
+# The launcher says so in its pane, and the agent is not started.
+@PARSERS.of(b"=cat\0=\0\0A=b\0\0sources=hooks\0\0=cat\0=-c", refusal=ValueError)
 def launch(ground: Ground, data: bytes) -> None:
     """What is read of a launch file is arguments and pairs; written again, it is the same."""
     path = ground.put(launch_path(ground.session.root, AGENT), data)
-    try:
-        argv, env, options = read_launch(path)
-        resume = read_resume(path)
-    except ValueError:
-        # The launcher says so in its pane, and the agent is not started.
-        return
+    argv, env, options = read_launch(path)
+    resume = read_resume(path)
     assert is_typed(tuple[list[str], dict[str, str], dict[str, str]], (argv, env, options))
     write_launch(path, argv, env, options, resume)
     assert (*read_launch(path), read_resume(path)) == (argv, env, options, resume)
@@ -415,9 +467,8 @@ def team_files(ground: Ground, data: bytes) -> None:
         assert parse_team_file(tomllib.loads(team_file(team)), "mine") == team
 
 
-def _builtin() -> list[bytes]:
-    place = os.path.join(REPOSITORY, "src", "mas", "providers", "builtin")
-    return [_content(os.path.join(place, name)) for name in sorted(os.listdir(place)) if name.endswith(".toml")]
+_BUILTIN = os.path.join(REPOSITORY, "src", "mas", "providers", "builtin")
+_TEMPLATES = {name: _content(os.path.join(_BUILTIN, "templates", name)) for name in os.listdir(f"{_BUILTIN}/templates")}
 
 
 def options_of(provider: Provider) -> dict[str, str]:
@@ -437,10 +488,14 @@ def options_of(provider: Provider) -> dict[str, str]:
     ).options()
 
 
-@PARSERS.of(*_builtin())
+@PARSERS.of(
+    *(_content(os.path.join(_BUILTIN, name)) for name in sorted(os.listdir(_BUILTIN)) if name.endswith(".toml"))
+)
 def provider_file(ground: Ground, data: bytes) -> None:
     """A provider's file is understood or refused by name; the options for its launcher can be made and kept."""
-    name = (re.search(rb'^id *= *"([a-z]+)"', data, re.MULTILINE) or (b"", b"x"))[1].decode()
+    for template, content in _TEMPLATES.items():
+        ground.put(ground.layout.at("providers", "templates", template), content)
+    name = (re.search(rb'\bid *= *"([a-z]+)"', data) or (b"", b"x"))[1].decode()
     provider = read_provider(ground.put(ground.layout.at("providers", f"{name}.toml"), data), name)
     options = options_of(provider)
     path = launch_path(ground.session.root, AGENT)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from mas.model.errors import MasError
 from mas.model.ids import SessionId
 from mas.store.layout import Layout, SessionPaths
 from mas.store.workspace import Workspace
@@ -49,6 +50,7 @@ class Parser(NamedTuple):
     name: str
     run: Callable[[Ground, bytes], None]
     samples: tuple[bytes, ...]
+    refusal: type[Exception]
 
 
 Function = Callable[[Ground, bytes], None]
@@ -57,14 +59,13 @@ Function = Callable[[Ground, bytes], None]
 class Parsers(dict[str, Parser]):
     """Parsers by name."""
 
-    def of(self, *samples: bytes | str) -> Callable[[Function], Function]:
-        """Adds a parser with sound samples of what it reads."""
+    def of(self, *samples: bytes | str, refusal: type[Exception] = MasError) -> Callable[[Function], Function]:
+        """Adds a parser with sound samples of what it reads, and how it refuses what is not."""
 
         def add(function: Function) -> Function:
             name = function.__name__.replace("_", "-")
-            self[name] = Parser(
-                name, function, tuple(sample.encode() if isinstance(sample, str) else sample for sample in samples)
-            )
+            sound = tuple(sample.encode() if isinstance(sample, str) else sample for sample in samples)
+            self[name] = Parser(name, function, sound, refusal)
             return function
 
         return add

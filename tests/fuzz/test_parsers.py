@@ -50,6 +50,8 @@ FOUND = {
     "a verb that is no text": ("intent", changed(INTENT, verb=["start"])),
     "a note of another session": ("archive-note", changed(NOTE, session_id=NOTE["session_id"].replace("0", "f"))),
     "a count that is no number": ("archive-note", changed(NOTE, agents="x")),
+    "a control group that ends in the middle": ("control-groups", b"/a\0b"),
+    "a run that begins deep down": ("agent-events", b'\n{"event":"start","a":' + b"[" * DEEP + b"\n"),
     "a server that is a list": ("server-info", b"[]"),
     "a server that is every process": ("server-info", changed(SERVER, pid=-1)),
     "a server without end": ("server-info", changed(SERVER, pid=float("inf"))),

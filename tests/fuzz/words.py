@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 
 from mas.client.unwire import unwire
 from mas.model.errors import BadInput
 from mas.model.ids import find_session, parse_name
-from mas.model.isolation import parse_size, shown_size
+from mas.model.isolation import Isolation, Limits, Policy, SessionLimits, parse_size, shown_size
 from mas.model.message import LARGEST, parse_message, parse_message_id
 from mas.model.principal import Principal, named_by
 from mas.model.run import Run, parse_run, run_body
-from mas.model.views import SessionDetail
+from mas.model.views import AgentView, SessionDetail, wire
 from mas.pane.typed import Typed
 from mas.service.access import Access
+from mas.store.beneath import parse_path
 from mas.store.secrets import Secrets
 from tests.fuzz.files import RUN
 from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
@@ -54,12 +56,20 @@ def message(ground: Ground, data: bytes) -> None:
     assert notes[:2] == [("typed", "m-0123456789abcdef"), ("entered", "m-0123456789abcdef")]
 
 
-@PARSERS.of("512MiB", "1.5 GiB", "7")
+@PARSERS.of("512MiB", "1.5 GiB", "7B")
 def size(ground: Ground, data: bytes) -> None:
     number = parse_size(_text(data), "size")
     assert 1 <= number <= 1 << 62
     shown = shown_size(number)
     assert "." in shown or parse_size(shown, "size") == number
+
+
+@PARSERS.of("unit/00/a file", "./a//b", "")
+def path(ground: Ground, data: bytes) -> None:
+    """A path leads down from where it begins, or is refused."""
+    names = parse_path(_text(data))
+    below = os.path.normpath(os.path.join("/root", *names))
+    assert below == "/root" or below.startswith("/root/")
 
 
 @PARSERS.of(ID, ID[:8], f"mas-{ID[:8]}", "m-0123456789abcdef", "a name")
@@ -80,24 +90,30 @@ def token(ground: Ground, data: bytes) -> None:
     assert not access.spend_code(text)
 
 
-@PARSERS.of(
-    json.dumps(
-        {
-            "sessionId": ID,
-            "tmuxSession": "mas-x",
-            "status": "active",
-            "createdAt": NOW,
-            "lastActivity": NOW,
-            "workingDir": "/x",
-            "name": None,
-            "agents": [],
-            "warnings": [],
-        }
-    )
+_DETAIL = SessionDetail(
+    *(
+        ID,
+        "mas-x",
+        None,
+        "active",
+        NOW,
+        NOW,
+        NOW,
+        "/x",
+        "/x/unit",
+        "/x/workflows",
+        {AGENT: "/x/unit/00"},
+        "/x/config.json",
+    ),
+    *({AGENT: "/x/logs"}, "/tmp/x", None, {"STATUS": "active"}),
+    agents=(AgentView(AGENT, "meta", "boss", "shell", None, "idle", "", "hooks", "%1", None),),
+    isolation=Isolation("A", "bwrap", ("x",), policy=Policy(ports=(1,))),
+    limits=SessionLimits(Limits(memory=1 << 30, cpu=1.5)),
 )
+
+
+# The client puts that into words.
+@PARSERS.of(json.dumps(wire(_DETAIL)), refusal=ValueError)
 def answer(ground: Ground, data: bytes) -> None:
-    """What a server answers is what is expected of it, or a `ValueError`, which the client puts into words."""
-    try:
-        assert is_typed(SessionDetail, unwire(SessionDetail, _json(data)))
-    except ValueError:
-        return
+    """What a server answers is what is expected of it, or nothing is taken of it."""
+    assert is_typed(SessionDetail, unwire(SessionDetail, _json(data)))

@@ -47,7 +47,7 @@ def fuzz(served: Served, examples: int, starting: bool, seed: int) -> tuple[int,
 
 
 def main(wanted: int, seed: int) -> int:
-    """Make about so many requests; answers the exit code of the worst round."""
+    """Make about so many requests; answers 1 if a round failed."""
     with short_directory() as directory:
         site = Site(directory)
         site.env["MAS_TMUX_SERVER"] = "session"
@@ -67,4 +67,4 @@ def main(wanted: int, seed: int) -> int:
         if code:
             sys.stdout.write(report)
     sys.stdout.write(f"{done} cases in {len(results)} rounds\n")
-    return max(code for code, _, _ in results)
+    return int(any(code for code, _, _ in results))

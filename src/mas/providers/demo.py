@@ -127,7 +127,7 @@ def read_place(agent: str, session: str) -> Place:
             team = json.load(file)["agents"]
         units = [[member["id"] for member in (unit["manager"], *unit["workers"])] for unit in team["units"]]
         return Place(agent, units, team.get("metaManager", {}).get("id"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Place(agent, [], None)
 
 

@@ -102,7 +102,7 @@ def hold(world: World, session_id: SessionId, run: Run) -> Holding:
     if where:
         # Written down first: whatever is made can be found again.
         lines = dict.fromkeys((*_listed(world, session_id), *session_groups(where, session_id)))
-        write_atomic(path, "\n".join(lines).encode() + b"\n")
+        write_atomic(path, "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n")
         try:
             make_session(where, session_id, run.all_limits.session)
         except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mas.model.errors import Conflict
-from mas.model.fields import parse_json
 from mas.model.ids import SessionId
 from mas.model.reports import RestartedAgent
 from mas.providers.provider import Program
@@ -11,7 +10,7 @@ from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import end_agent, mark
 from mas.service.programs import begun_anew, furnish, program_of
 from mas.service.show import just_opened
-from mas.service.states import has_ended, seen
+from mas.service.states import begun, has_ended, seen
 from mas.service.talk import known_agent, live_panes
 from mas.service.team import reopen_agent
 from mas.service.world import World
@@ -102,8 +101,4 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
 
 def _begun_at(world: World, session_id: SessionId, agent_id: str) -> str:
     """When the agent's last run began; empty if none has."""
-    run = last_run(world.layout.session(session_id).agent_events(agent_id))
-    try:
-        return str(parse_json(run[0]).get("at", "")) if run else ""
-    except (ValueError, AttributeError):
-        return ""
+    return str(begun(last_run(world.layout.session(session_id).agent_events(agent_id))).get("at", ""))

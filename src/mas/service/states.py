@@ -44,7 +44,7 @@ def seen_with_restarts(
     if pane is None:
         return AgentState(State.EXITED, "", "not running", "tmux"), 0
     run = _last_run(world, session_id, agent_id)
-    start = _start(run)
+    start = begun(run)
     if start.get("launcher") != pane.pid:
         # What is written there tells of an earlier run: this one's launcher has yet to begin.
         state = AgentState(State.STARTING, "", LAUNCHED, "tmux")
@@ -74,6 +74,15 @@ def has_ended(world: World, session_id: SessionId, agent_id: str) -> bool:
     return any(EXIT in line for line in _last_run(world, session_id, agent_id))
 
 
+def begun(run: list[bytes]) -> dict[str, Any]:
+    """What was noted when the run began; nothing if none has."""
+    try:
+        start = json.loads(run[0]) if run else {}
+    except (ValueError, RecursionError):
+        return {}
+    return start if isinstance(start, dict) else {}
+
+
 def living(world: World, session: Session) -> set[str]:
     """The agents whose programs tmux says live; `NoTmux` if it could not be asked."""
     return {agent for agent, pane in _panes(world, session).items() if agent is not None and not pane.dead}
@@ -91,7 +100,7 @@ def _last_run(world: World, session_id: SessionId, agent_id: str) -> list[bytes]
 
 def _sources(run: list[bytes]) -> tuple[str, ...]:
     """The sources that a run began with."""
-    listed = _start(run).get("sources")
+    listed = begun(run).get("sources")
     return tuple(map(str, listed)) if isinstance(listed, list) else ()
 
 
@@ -99,12 +108,3 @@ def _panes(world: World, session: Session) -> dict[str | None, PaneState]:
     place = place_of(session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     return {pane.agent: pane for pane in panes}
-
-
-def _start(run: list[bytes]) -> dict[str, Any]:
-    """What was noted when the run began; nothing if none has."""
-    try:
-        start = json.loads(run[0]) if run else {}
-    except (ValueError, RecursionError):
-        return {}
-    return start if isinstance(start, dict) else {}

@@ -281,7 +281,7 @@ def _removed(group: str) -> bool:
 
 def is_group_of(path: str, session_id: str) -> bool:
     """Whether a path is that of a session's control group, and not just called so."""
-    sound = os.path.realpath(path) == path and path.endswith(f"/{_OURS}/{session_id}")
+    sound = "\0" not in path and os.path.realpath(path) == path and path.endswith(f"/{_OURS}/{session_id}")
     return sound and os.path.isfile(os.path.join(path, "cgroup.procs"))
 
 
