@@ -34,10 +34,10 @@ format: setup  ## Rewrite the sources in house style
 	$(BIN)/ruff format $(PY_FILES)
 	$(BIN)/ruff check --fix $(PY_FILES)
 
-docs: .docs/.ready .venv/.run  ## Build the documentation into site, with every link checked
+docs: .docs/.ready  ## Build the documentation into site, with every link checked
 	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs build --strict
 
-docs-serve: .docs/.ready .venv/.run  ## Show the documentation on loopback, built anew as it is written
+docs-serve: .docs/.ready  ## Show the documentation on loopback, built anew as it is written
 	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs serve --dev-addr 127.0.0.1:7718
 
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
@@ -63,8 +63,8 @@ dist: setup  ## Build the source archive and the wheel into dist/, and try them
 smoke: setup .dist/.ready  ## Install what is in dist/ with pipx and uv, without Node, and run a team with it
 	$(BIN)/python -m tests.dist
 
-lock: setup  ## Pin the newest versions (needs uv)
-	scripts/lock
+lock: .dist/.ready  ## Pin the newest versions
+	PATH="$(CURDIR)/.dist/bin:$$PATH" scripts/lock
 
 clean:  ## Remove .venv, .real, what was built and caches
 	rm -rf .venv .docs .dist .fuzz site .real .peers dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -79,12 +79,12 @@ clean:  ## Remove .venv, .real, what was built and caches
 .venv/.dev: requirements/dev.txt .venv/.run
 	PYTHON=$(PYTHON) scripts/setup dev
 
-.docs/.ready: requirements/docs.txt
+.docs/.ready: requirements/docs.txt | .venv/.run
 	$(PYTHON) -m venv --clear .docs
 	.docs/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
 	touch $@
 
-.dist/.ready: requirements/dist.txt
+.dist/.ready: requirements/dist.txt | .venv/.run
 	$(PYTHON) -m venv --clear .dist
 	.dist/bin/python -m pip install -q --require-hashes -r requirements/dist.txt
 	touch $@
@@ -97,7 +97,7 @@ clean:  ## Remove .venv, .real, what was built and caches
 	touch $@
 
 # Not in .venv: it pins other versions of what we need too.
-.peers/.ready: requirements/peers.txt
+.peers/.ready: requirements/peers.txt | .venv/.run
 	$(PYTHON) -m venv --clear .peers
 	.peers/bin/python -m pip install -q --require-hashes -r requirements/peers.txt
 	touch $@

@@ -126,7 +126,7 @@ def _floods(effort: Effort, browser: Browser) -> Iterator[Row]:
     with arena() as site, serving(site) as served:
         session, bare = start_solo(site, FLOODING), start_solo(site, FLOODING)
         with _typing(browser, served, session) as page, watching(served.url, served.token, bare) as viewer:
-            floods = count(1)
+            floods, bare_floods = count(1), count(1)
             memory = _Memory(served.pid)
             before = memory.now()
             yield Row("server memory before a flood", before, unit="MiB")
@@ -134,7 +134,9 @@ def _floods(effort: Effort, browser: Browser) -> Iterator[Row]:
                 page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
                 with memory.watched():
                     took, floor = in_turns(
-                        effort.repeats(4), lambda: _flood(page, next(floods)), lambda: flood_watched(viewer)
+                        effort.repeats(4),
+                        lambda: _flood(page, next(floods)),
+                        lambda: flood_watched(viewer, next(bare_floods)),
                     )
                 yield Row(f"{MB} MB printed until the page shows the end{how}", took, "a bare WebSocket", floor)
                 yield Row(f"… as megabytes a second{how}", MB / took, "a bare WebSocket", MB / floor, unit="MB/s")

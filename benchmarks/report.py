@@ -26,13 +26,13 @@ def text(group: Group) -> str:
     return "\n".join([*lines, *(f"  ({note})" for note in group.notes)]) + "\n"
 
 
-def markdown(groups: Sequence[Group], how: str) -> str:
-    """The whole result file."""
+def markdown(groups: Sequence[Group], how: str, where: Sequence[str]) -> str:
+    """The whole result file, of a run at a place."""
     parts = [
         "# Results\n",
         f"Written by `{how}`. Times are medians of work done in turns with its floor (A B A B …);"
         " the ratios are what counts, the times are this machine's.\n",
-        "\n".join(f"- {line}" for line in machine()) + "\n",
+        "\n".join(f"- {line}" for line in where) + "\n",
         f"Bounds held: {sum(row.held is True for row in _bounded(groups))} of {len(_bounded(groups))}.\n",
     ]
     for group in groups:
@@ -56,7 +56,7 @@ def read(results: str) -> list[tuple[str, ...]]:
 
 
 def machine() -> list[str]:
-    """Where and with what this was measured."""
+    """Where and with what something is about to be measured."""
     tmux = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=True).stdout.strip()
     packages = ", ".join(f"{name} {version(name)}" for name in ("mas", "libtmux", "tmuxp", "psutil", "zstandard"))
     load = os.getloadavg()[1]
@@ -66,7 +66,7 @@ def machine() -> list[str]:
         f"{os.cpu_count()} × {_processor()}, {_memory()}, {platform.system()} {platform.release()},"
         f" {_file_system('/tmp')} at the place of work",
         f"{tmux}, Python {platform.python_version()}, {packages}",
-        f"load average over the last five minutes: {load:.1f}{busy}",
+        f"load average over the five minutes before: {load:.1f}{busy}",
     ]
 
 

@@ -7,6 +7,7 @@ import os
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from benchmarks import __main__ as whole
 from benchmarks import document, report
 from benchmarks.measure import Group, Row, times
 from benchmarks.peers.picture import picture
@@ -46,9 +47,17 @@ def test_a_table_for_the_terminal_has_its_columns_in_line() -> None:
 
 def test_a_result_file_is_read_as_it_was_written() -> None:
     rows = (times("pack", 0.1, "tar | zstd", 0.05, 3), Row("another", 0.2))
-    found = report.read(report.markdown([Group("Some", rows)], "a test"))
+    found = report.read(report.markdown([Group("Some", rows)], "a test", ["a machine"]))
     assert [row[0] for row in found] == ["pack", "another"]
     assert found[0] == ("pack", "100 ms", "50.0 ms (tar | zstd)", "2.00", "3 × floor = 150 ms", "yes")
+
+
+@pytest.mark.parametrize(("limit", "code"), [(0.3, 0), (0.1, 1)], ids=["held", "not held"])
+def test_a_run_fails_if_a_bound_is_not_held(monkeypatch: pytest.MonkeyPatch, limit: float, code: int) -> None:
+    group = Group("Some", (Row("work", 0.2, limit=limit),))
+    monkeypatch.setitem(whole._GROUPS, "start", lambda effort: group)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "start"])
+    assert whole.main() == code
 
 
 def test_a_dot_stands_further_right_the_more_it_is() -> None:

@@ -174,7 +174,8 @@ def main() -> int:
     with short_directory() as directory:
         path = without_node(directory)
         check(not any(shutil.which(name, path=path) for name in _NODE), "there is Node on the way")
-        env = {**os.environ, "PATH": path}
+        # A Node that came as a Python package would not be on the way, and refuses this too.
+        env = {**os.environ, "PATH": path, "NODE_OPTIONS": "--none-is-wanted"}
         with step("the wheel holds the package and nothing else"):
             check_wheel(wheel)
         with step("the source archive builds the same wheel without Node"):
