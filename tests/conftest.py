@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.served import Served
-from tests.site import Site, short_directory
+from tests.site import Site, fresh_site, fresh_workspace
 
 # Whoever runs the tests in the background may ignore these, and every program they start would too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,26 +22,15 @@ for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 @pytest.fixture
 def site() -> Iterator[Site]:
     """A fresh workspace with its own home, its own tmux sockets, and the real `mas` command."""
-    with short_directory() as directory:
-        made = Site(directory)
-        made.mas("init", made.root, "--provider", "shell")
-        try:
-            yield made
-        finally:
-            made.close()
-        assert made.leftovers() == []
+    with fresh_workspace("--provider", "shell") as made:
+        yield made
 
 
 @pytest.fixture
 def bare() -> Iterator[Site]:
     """The same without a workspace."""
-    with short_directory() as directory:
-        made = Site(directory)
-        try:
-            yield made
-        finally:
-            made.close()
-        assert made.leftovers() == []
+    with fresh_site() as made:
+        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,13 +29,10 @@ _PATIENCE = 60.0
 
 
 @contextmanager
-def short_directory() -> Iterator[str]:
+def short_directory(within: str = "/tmp") -> Iterator[str]:
     """A temporary directory with a path short enough for sockets (pytest's own are too long)."""
-    path = tempfile.mkdtemp(prefix="mt", dir="/tmp")
-    try:
+    with tempfile.TemporaryDirectory(prefix="mt", dir=within) as path:
         yield os.path.realpath(path)
-    finally:
-        shutil.rmtree(path)
 
 
 def until(fact: Callable[[], Any], what: str = "", patience: float = _PATIENCE) -> Any:
@@ -209,3 +205,23 @@ class Site:
         for process in left:
             process.kill()
         return found
+
+
+@contextmanager
+def fresh_site(within: str = "/tmp") -> Iterator[Site]:
+    """A site without a workspace; it fails if anything outlives it that was started there."""
+    with short_directory(within) as directory:
+        made = Site(directory)
+        try:
+            yield made
+        finally:
+            made.close()
+        assert made.leftovers() == []
+
+
+@contextmanager
+def fresh_workspace(*options: str, within: str = "/tmp") -> Iterator[Site]:
+    """The same with a workspace that `mas init` made with these options."""
+    with fresh_site(within) as made:
+        made.mas("init", made.root, *options)
+        yield made

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from tests.faults.driver import Driver
 from tests.faults.field import Field
-from tests.site import Site
+from tests.site import Site, fresh_workspace
 
 _MEMORY = "/dev/shm"
 
@@ -19,15 +18,8 @@ _MEMORY = "/dev/shm"
 def site() -> Iterator[Site]:
     """The usual site, in memory where that can be had: what was written outlives a killed process there too,
     and thousands of cuts need not wait for a disk."""
-    place = _MEMORY if os.access(_MEMORY, os.W_OK) else "/tmp"
-    with tempfile.TemporaryDirectory(prefix="mt", dir=place) as directory:
-        made = Site(os.path.realpath(directory))
-        made.mas("init", made.root, "--provider", "shell")
-        try:
-            yield made
-        finally:
-            made.close()
-        assert made.leftovers() == []
+    with fresh_workspace("--provider", "shell", within=_MEMORY if os.access(_MEMORY, os.W_OK) else "/tmp") as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.served import Served
-from tests.site import Site, short_directory
+from tests.site import fresh_workspace
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Served]:
     """A workspace and its server, for reading and for being refused."""
-    with short_directory() as directory:
-        site = Site(directory)
-        site.mas("init", site.root, "--provider", "shell")
-        made = Served(site)
-        try:
-            yield made
-        finally:
-            made.close()
-            site.close()
-        assert site.leftovers() == []
+    with fresh_workspace("--provider", "shell") as site, closing(Served(site)) as made:
+        yield made

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import httpx
@@ -22,7 +22,7 @@ from mas.http.guard import Rates
 from mas.http.limits import Limits
 from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
 from tests.served import Served
-from tests.site import REPOSITORY, Site, short_directory, until
+from tests.site import REPOSITORY, Site, fresh_workspace, until
 
 SMALL: dict[str, Any] = {"body_size": 200_000, "head_time": 0.4, "body_time": 0.8, "unread_time": 0.8}
 OTHER = "0b5fb5a5-5b2c-4a5e-9d3c-0123456789ab"
@@ -36,16 +36,8 @@ def impatient(site: Site, **limits: Any) -> Served:
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Served]:
     """A server that waits for next to nothing."""
-    with short_directory() as directory:
-        site = Site(directory)
-        site.mas("init", site.root, "--provider", "shell")
-        made = impatient(site, **SMALL)
-        try:
-            yield made
-        finally:
-            made.close()
-            site.close()
-        assert site.leftovers() == []
+    with fresh_workspace("--provider", "shell") as site, closing(impatient(site, **SMALL)) as made:
+        yield made
 
 
 class TestBodies:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.real.mock import Mock, mock_model
-from tests.site import REPOSITORY, Site, short_directory
+from tests.site import REPOSITORY, Site, fresh_site
 
 _PLACE = os.path.join(REPOSITORY, ".real")
 _PINS = os.path.join(REPOSITORY, "tests", "real", "clis", "package-lock.json")
@@ -34,17 +34,12 @@ def model() -> Iterator[Mock]:
 @pytest.fixture
 def place(programs: str) -> Iterator[Site]:
     """A fresh workspace that finds the programs; nothing of the caller's environment but the way to other programs."""
-    with short_directory() as directory:
-        made = Site(directory)
+    with fresh_site() as made:
         # As people have it.
         made.env["MAS_ISOLATION"] = "auto"
         made.env["PATH"] = f"{programs}:{made.env['PATH']}"
         made.mas("init", made.root)
-        try:
-            yield made
-        finally:
-            made.close()
-        assert made.leftovers() == []
+        yield made
 
 
 def _content(path: str) -> str:

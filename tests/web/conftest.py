@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.served import Served
-from tests.site import REPOSITORY, Site, short_directory
+from tests.site import REPOSITORY, fresh_workspace
 from tests.web.browser import MISSING, how_to_launch
 from tests.web.room import Room
 
@@ -35,16 +36,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def served_demo() -> Iterator[Served]:
     """A workspace of demo agents and its server, for all tests: each makes sessions of its own."""
-    with short_directory() as directory:
-        site = Site(directory)
-        site.mas("init", site.root)
-        made = Served(site)
-        try:
-            yield made
-        finally:
-            made.close()
-            site.close()
-        assert site.leftovers() == []
+    with fresh_workspace() as site, closing(Served(site)) as made:
+        yield made
 
 
 @pytest.fixture
