@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.files import ENTRY, INTENT, METADATA, NOTE, SERVER, index_of
+from tests.fuzz.files import ENTRY, FILE, INTENT, LINK, METADATA, NOTE, SECOND_NAME, SERVER, index_of
 from tests.fuzz.ground import ID, PARSERS, Ground, Parser
 from tests.fuzz.properties import try_many, try_one
 from tests.fuzz.shapes import DEEP
@@ -50,6 +50,9 @@ FOUND = {
     "a verb that is no text": ("intent", changed(INTENT, verb=["start"])),
     "a note of another session": ("archive-note", changed(NOTE, session_id=NOTE["session_id"].replace("0", "f"))),
     "a count that is no number": ("archive-note", changed(NOTE, agents="x")),
+    "a file that lies above": ("archive-list", json.dumps([["../../evil", FILE, "x"]]).encode()),
+    "a file behind a link": ("archive-list", json.dumps([["up", LINK, ".."], ["up/evil", FILE, "x"]]).encode()),
+    "a second name of a file": ("archive-list", json.dumps([["x", SECOND_NAME, "../some.tar.zst"]]).encode()),
     "a control group that ends in the middle": ("control-groups", b"/a\0b"),
     "a run that begins deep down": ("agent-events", b'\n{"event":"start","a":' + b"[" * DEEP + b"\n"),
     "a server that is a list": ("server-info", b"[]"),
