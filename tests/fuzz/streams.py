@@ -104,6 +104,7 @@ def recording(ground: Ground, data: bytes) -> None:
     cast = Cast(path, _COLUMNS, _ROWS, "xterm")
     for number, piece in enumerate(pieces(data)):
         cast.output(piece, number * 0.001)
+        cast.flush()
     cast.close()
     if not data:
         return
