@@ -144,6 +144,33 @@ def test_what_must_last_is_on_the_disk_before_it_is_answered(store: Messages, se
             assert other._sql.execute("PRAGMA synchronous").fetchone() == normal, "its log had begun before"
 
 
+def test_a_message_that_waits_is_on_the_disk_before_its_sender_is_told(
+    store: Messages, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was added in haste is brought there by a step, or else on its own."""
+    queued, typed = a_message(), a_message()
+    synced: list[int] = []
+    sync = os.fsync
+
+    def noting(fd: int) -> None:
+        synced.append(os.fstat(fd).st_ino)
+        sync(fd)
+
+    with store.open(session) as mailbox:
+        monkeypatch.setattr(os, "fsync", noting)
+        mailbox.add(queued, lasting=False)
+        mailbox.make_last(queued.id)
+        log = store.path(session) + "-wal"
+        assert synced == [os.stat(path).st_ino for path in (log, os.path.dirname(log))], "the log was begun just now"
+        with store.open(session) as other:
+            other.make_last(queued.id)
+            assert synced[2:] == [os.stat(log).st_ino]
+        mailbox.add(typed, lasting=False)
+        mailbox.step(typed.id, ["00"], TYPED, NOW)
+        mailbox.make_last(typed.id)
+        assert len(synced) == 3
+
+
 def test_the_same_message_again_is_the_same_message_and_another_is_refused(store: Messages, session: str) -> None:
     first = a_message("hello", "00", "21", sender="23")
     put(store, session, first)

@@ -153,7 +153,15 @@ def remove_file(path: str) -> bool:
 
 
 def sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync(path, os.O_DIRECTORY)
+
+
+def sync_file(path: str) -> None:
+    _sync(path, os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _sync(path: str, flags: int) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         os.fsync(fd)
     finally:
