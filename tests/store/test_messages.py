@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import count
 
@@ -169,6 +170,33 @@ def test_a_message_that_waits_is_on_the_disk_before_its_sender_is_told(
         mailbox.step(typed.id, ["00"], TYPED, NOW)
         mailbox.make_last(typed.id)
         assert len(synced) == 3
+
+
+def test_threads_that_write_at_once_wait_for_one_another(store: Messages, session: str) -> None:
+    """SQLite itself, with no patience at all, would refuse most of them."""
+    each, writers = 20, 6
+    together = threading.Barrier(writers)
+
+    def write(_: int) -> None:
+        with store.open(session) as mailbox:
+            mailbox._sql.execute("PRAGMA busy_timeout = 0")
+            together.wait()
+            for number in range(each):
+                mailbox.add(a_message(), lasting=number % 2 == 0)
+
+    # Open all the time: who closes it last would pack it, and keep the others out meanwhile.
+    with store.open(session), ThreadPoolExecutor(writers) as pool:
+        list(pool.map(write, range(writers)))
+    assert len(everything(store, session)) == each * writers
+
+
+def test_who_never_gets_a_turn_to_write_is_told(store: Messages, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mas.store.mailbox._PATIENCE", 0.01)
+    with store.open(session) as one, store.open(session) as other:
+        with one._turn, pytest.raises(Busy, match="writing"):
+            other.add(a_message())
+        other.add(a_message())
+    assert len(everything(store, session)) == 1
 
 
 def test_the_same_message_again_is_the_same_message_and_another_is_refused(store: Messages, session: str) -> None:

@@ -6,9 +6,10 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import NamedTuple, NoReturn
 
-from mas.model.errors import AlreadyThere, Conflict
+from mas.model.errors import AlreadyThere, Busy, Conflict
 from mas.model.message import Box, Delivery, DeliveryState, Message
 from mas.store.atomic import sync_directory, sync_file
 
@@ -45,6 +46,8 @@ MIGRATIONS = (
     """,
 )
 VERSION = len(MIGRATIONS)
+# How long to wait for other threads that write.
+_PATIENCE = 10.0
 _LOG_PAGES = 1000
 _OF_ONE = "WHERE message = (SELECT number FROM messages WHERE id = ?) AND agent = ?"
 _UNDER_WAY = "(state = 'queued' OR awaited)"
@@ -65,14 +68,15 @@ class Pending(NamedTuple):
 
 
 class Mailbox:
-    """The messages of one session, open."""
+    """The messages of one session, open. Threads of a process that write to the same ones share their `turn`."""
 
-    def __init__(self, connection: sqlite3.Connection, fresh: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection, fresh: bool = False, turn: Lock | None = None) -> None:
         self._sql = connection
         self._fresh = fresh
         # What need not last does not wait for the disk: not at all where SQLite's log begins with it, and where
         # it does not, for as little as keeps a log that begins anew from being taken for the old one.
         self._hasty = "OFF" if fresh else "NORMAL"
+        self._turn = turn or Lock()
 
     def add(self, message: Message, forced: bool = False, lasting: bool = True) -> bool:
         """Keep a message. False if it is there already; `AlreadyThere` if another one has its id.
@@ -260,8 +264,14 @@ class Mailbox:
         self._sql.execute(f"PRAGMA synchronous = {'FULL' if lasting else self._hasty}")
         # The log may only be brought into the database by who waits for the disk.
         self._sql.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES if lasting else 0}")
-        with transaction(self._sql, "IMMEDIATE"):
-            yield
+        # SQLite would have threads that meet here sleep and try again, longer each time.
+        if not self._turn.acquire(timeout=_PATIENCE):
+            raise Busy("Too many are writing to the session's messages", "try again")
+        try:
+            with transaction(self._sql, "IMMEDIATE"):
+                yield
+        finally:
+            self._turn.release()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

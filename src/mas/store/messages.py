@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from threading import Lock
 
 from mas.model.errors import Busy, Corrupt, Disk, DiskFull, DiskRefused, MasError, NoSession
 from mas.store.atomic import (
@@ -46,6 +47,7 @@ class Messages:
         self._layout = layout
         self._now = now
         self._warn = warn
+        self._turns: dict[str, Lock] = {}
 
     def path(self, session_id: str) -> str:
         return self._layout.session(session_id).at(".mas", "messages.db")
@@ -75,7 +77,7 @@ class Messages:
             self._connected(session_id) as (connection, fresh),
             _our_errors(self.path(session_id)),
         ):
-            yield Mailbox(connection, fresh)
+            yield Mailbox(connection, fresh, self._turns.setdefault(session_id, Lock()))
 
     def copy(self, source: str, target: str, reason: str) -> None:
         """Give a session what was sent in another. What is not all the way is undelivered there, for `reason`."""
