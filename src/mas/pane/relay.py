@@ -250,10 +250,11 @@ class Relay:
             self.master_open = False
             return
         shown = self.reports.feed(data)
-        if self.reports.reports or self.reports.queries:
-            self._hear()
+        # Before what it reports: who has seen a report knows that the titles before it have been seen, too.
         if self.titles:
             self._read_titles(shown)
+        if self.reports.reports or self.reports.queries:
+            self._hear()
         if self.foreground:
             self.foreground.stir(time.monotonic())
         self._show(shown)
