@@ -24,7 +24,7 @@ from benchmarks import (
     starting,
     terminals,
 )
-from benchmarks.measure import FULL, QUICK, USUAL
+from benchmarks.measure import QUICK, USUAL
 
 _GROUPS = {
     "start": starting.measure,
@@ -46,12 +46,10 @@ _GROUPS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("--quick", action="store_true", help="a smoke test: few repeats, small crowds; writes nothing")
-    amount.add_argument("--full", action="store_true", help="a crowd of 300 sessions of 13 (3,900 terminals)")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: few repeats, small crowds; writes nothing")
     parser.add_argument("--only", choices=_GROUPS, action="append", help="only this group; writes nothing")
     args = parser.parse_args()
-    effort = QUICK if args.quick else FULL if args.full else USUAL
+    effort = QUICK if args.quick else USUAL
     begun = time.monotonic()
     where = report.machine()
     groups = []
@@ -63,7 +61,7 @@ def main() -> int:
     print(f"{time.monotonic() - begun:.0f} s; bounds not held: {', '.join(broken) or 'none'}")
     if not args.only and not args.quick:
         with open(document.RESULTS, "w", encoding="utf-8") as file:
-            file.write(report.markdown(groups, f"python -m benchmarks{' --full' * args.full}", where))
+            file.write(report.markdown(groups, where))
         document.write()
     return 1 if broken else 0
 

@@ -26,7 +26,7 @@ _PICTURES = os.path.join(_DOCS, "pictures")
 BOUNDS = (
     ("start 13 agents, isolation off, small templates", r"start 13 agents, isolation off"),
     ("the same with tier A", r"start 13 agents, tier A.*"),
-    ("the same while hundreds of sessions are alive", r"start 13 agents beside \d+ sessions"),
+    ("the same while 300 sessions are alive", r"start 13 agents beside \d+ sessions"),
     ("copy of 65 MB templates", r"copy of the templates"),
     ("`GET /sessions` with 1 / 50 / 300 sessions", r"GET /sessions with .*"),
     ("message to an idle agent, call → text at the program", r"send: call → text at the program"),

@@ -24,8 +24,7 @@ class Effort(NamedTuple):
 
 
 QUICK = Effort(share=0.25, crowd=20, listed=(1, 50), witnesses=False)
-USUAL = Effort(share=1.0, crowd=100, listed=(1, 50, 300))
-FULL = Effort(share=1.0, crowd=300, listed=(1, 50, 300))
+USUAL = Effort(share=1.0, crowd=300, listed=(1, 50, 300))
 
 
 class Row(NamedTuple):

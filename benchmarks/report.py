@@ -26,11 +26,11 @@ def text(group: Group) -> str:
     return "\n".join([*lines, *(f"  ({note})" for note in group.notes)]) + "\n"
 
 
-def markdown(groups: Sequence[Group], how: str, where: Sequence[str]) -> str:
+def markdown(groups: Sequence[Group], where: Sequence[str]) -> str:
     """The whole result file, of a run at a place."""
     parts = [
         "# Results\n",
-        f"Written by `{how}`. Times are medians of work done in turns with its floor (A B A B …);"
+        "Written by `make bench`. Times are medians of work done in turns with its floor (A B A B …);"
         " the ratios are what counts, the times are this machine's.\n",
         "\n".join(f"- {line}" for line in where) + "\n",
         f"Bounds held: {sum(row.held is True for row in _bounded(groups))} of {len(_bounded(groups))}.\n",

@@ -16,6 +16,7 @@ from tests.site import Site
 
 from benchmarks.arena import arena, until_started
 from benchmarks.crowd import enrol, one_pane_crowd, open_teams
+from benchmarks.crowded import that_fits
 from benchmarks.floor import PROGRAM, RawTmux
 from benchmarks.measure import Effort, Group, Row, in_turns, timed, times
 from mas.model.run import Run
@@ -53,8 +54,8 @@ def _listings_of_teams(effort: Effort) -> Iterator[Row]:
         raw = RawTmux(site, site.user_socket)
         os.makedirs(os.path.dirname(raw.socket), mode=0o700)
         there = 0
-        # A machine has 4,096 terminals: the largest crowd takes nearly all of them.
-        for wanted in (_IDLE_SESSIONS, effort.crowd) if effort.crowd > 100 else (_IDLE_SESSIONS,):
+        most = that_fits(effort.crowd)
+        for wanted in (_IDLE_SESSIONS, most) if most > _IDLE_SESSIONS else (_IDLE_SESSIONS,):
             open_teams(raw, enrol(site, wanted - there, DEFAULT_TEAM))
             there = wanted
             yield _listing(effort, served, wanted, "13 panes each")

@@ -47,7 +47,7 @@ def test_a_table_for_the_terminal_has_its_columns_in_line() -> None:
 
 def test_a_result_file_is_read_as_it_was_written() -> None:
     rows = (times("pack", 0.1, "tar | zstd", 0.05, 3), Row("another", 0.2))
-    found = report.read(report.markdown([Group("Some", rows)], "a test", ["a machine"]))
+    found = report.read(report.markdown([Group("Some", rows)], ["a machine"]))
     assert [row[0] for row in found] == ["pack", "another"]
     assert found[0] == ("pack", "100 ms", "50.0 ms (tar | zstd)", "2.00", "3 × floor = 150 ms", "yes")
 

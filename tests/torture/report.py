@@ -51,7 +51,8 @@ def machine() -> str:
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
-    lines = [head, tuple("---" if number == 0 else "---:" for number in range(len(head))), *rows]
+    are_numbers = [all(re.match(r"\d", str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    lines = [head, tuple("---:" if so else "---" for so in are_numbers), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 

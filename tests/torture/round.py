@@ -248,9 +248,8 @@ class Round:
 
     def _bad_answers(self, entries: list[Entry]) -> Iterator[str]:
         """Answers that nothing explains."""
-        happened = set(self.happened) | ({Fault.CLIENTS} if self.happened else set())
         for entry in entries:
-            excused = happened & _EXCUSES.get(entry.why, set())
+            excused = set(self.happened) & _EXCUSES.get(entry.why, set())
             fits = entry.why in ("gone", "state") and entry.verb not in ("start", "list")
             if entry.end in ("refused", "lost") and not fits and not excused:
                 yield f"{entry.client}: {entry.verb} {entry.session} was {entry.end} ({entry.why}): {entry.said}"
