@@ -11,6 +11,7 @@ import pytest
 
 from mas.model.errors import NoTmux
 from mas.runtime.runtime import Place
+from mas.runtime.tmux import Tmux
 from mas.settings import ServerMode
 from tests.runtime.ground import DEFAULT_TEAM, NAME, SLEEPER, Ground, teams_seen
 from tests.site import Site, until
@@ -240,3 +241,19 @@ def test_a_short_place_of_somebody_else_is_refused(deep: Site) -> None:
     os.mkdir(private, 0o700)
     os.chown(private, 65534, 65534)
     refused(deep)
+
+
+def test_a_server_that_ends_while_it_is_looked_at_is_no_obstacle(bare: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_user_server(bare)
+    seen = Tmux.pid
+
+    def last_seen(server: Tmux) -> int | None:
+        monkeypatch.undo()
+        pid = seen(server)
+        bare.tmux("kill-server", socket=server.socket)
+        until(lambda: seen(server) is None, "the server has ended")
+        return pid
+
+    monkeypatch.setattr(Tmux, "pid", last_seen)
+    place, _ = Ground(bare, ServerMode.AUTO).solo()
+    assert teams_seen(place.socket) == {place.name}

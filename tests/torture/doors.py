@@ -63,6 +63,9 @@ class Door(ABC):
     def ask(self, wish: Wish) -> Outcome:
         """Ask for it and wait for the answer, whatever it is."""
 
+    def close(self) -> None:  # noqa: B027 - not all keep something open
+        """Let go of what is kept open between questions."""
+
 
 class CommandLine(Door):
     """The real command, a process each time."""
@@ -109,6 +112,9 @@ class Http(Door):
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
         self._client = httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False)
+
+    def close(self) -> None:
+        self._client.close()
 
     def ask(self, wish: Wish) -> Outcome:
         method, path, body = _request(wish)
@@ -159,6 +165,9 @@ class Client(Door):
 
     def __init__(self, socket: str) -> None:
         self._mas = RemoteMas(f"unix:{socket}")
+
+    def close(self) -> None:
+        self._mas.close()
 
     def ask(self, wish: Wish) -> Outcome:
         try:

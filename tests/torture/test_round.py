@@ -32,7 +32,10 @@ def test_a_clone_that_was_left_stopped_is_known_through_every_door(bare: Site) -
     with closing(Served(bare)) as served:
         os.unlink(bare.path("providers", "keeper.toml"))
         doors = (CommandLine(bare.root, bare.env), Http(served.url, served.token), Client(served.socket))
-        outcomes = [door.ask(Wish("clone", source, flag=True)) for door in doors]
+        outcomes = []
+        for door in doors:
+            with closing(door):
+                outcomes.append(door.ask(Wish("clone", source, flag=True)))
     assert {outcome.end for outcome in outcomes} == {"refused"}
     assert sorted(str(outcome.made) for outcome in outcomes) == sorted(set(bare.statuses()) - {source})
 

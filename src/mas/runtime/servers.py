@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
-from mas.runtime.tmux import Tmux
+from mas.runtime.tmux import Tmux, TmuxFailed
 from mas.settings import ServerMode, Settings
 
 if TYPE_CHECKING:
@@ -164,8 +164,13 @@ def _is_our_socket(path: str) -> bool:
 
 
 def sessions_at(server: Tmux) -> frozenset[str]:
-    """The tmux sessions of a server, in one call."""
-    return frozenset(server.run(["list-sessions", "-F", "#{session_name}"]).splitlines())
+    """The tmux sessions of a server, in one call; none if it has ended since it was seen to listen."""
+    try:
+        return frozenset(server.run(["list-sessions", "-F", "#{session_name}"]).splitlines())
+    except TmuxFailed:
+        if server.listening():
+            raise
+        return frozenset()
 
 
 def has_room(pid: int, panes: int) -> bool | None:

@@ -179,9 +179,6 @@ class TmuxTeams:
             if self._is_for_one(socket, places):
                 return {places[0]: True}
             sessions = sessions_at(server)
-        except TmuxFailed:
-            # It ended between the two looks, or it cannot answer: look once more at which.
-            return dict.fromkeys(places, None if server.listening() else False)
         except NoTmux:
             return dict.fromkeys(places, None)
         return {place: place.name in sessions for place in places}
@@ -401,13 +398,7 @@ def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes 
 
 def _has(server: Tmux, name: str) -> bool:
     """Whether the server is there and has the tmux session."""
-    try:
-        return server.listening() and name in sessions_at(server)
-    except TmuxFailed:
-        # It ended between the two looks, or it cannot answer: look once more at which.
-        if server.listening():
-            raise
-        return False
+    return server.listening() and name in sessions_at(server)
 
 
 def _wait_for_end(server: Tmux, pid: int | None) -> None:
