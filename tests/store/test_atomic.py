@@ -28,6 +28,7 @@ from tests.store.samples import NOW, mode, next_line, ordinary_user, program, pu
 
 _SWITCH = """
 import sys
+from collections.abc import Callable
 from mas.store.atomic import write_atomic
 print("ready", flush=True)
 while True:
@@ -151,14 +152,18 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary(place: str) -> None
 def test_a_file_is_read_whole_and_in_few_steps_however_large(
     place: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, really, steps = os.urandom(size), os.read, []
+    data, steps = os.urandom(size), []
 
-    def counted(fd: int, most: int) -> bytes:
-        steps.append(most)
-        return really(fd, most)
+    def counted(really: Callable[..., bytes]) -> Callable[..., bytes]:
+        def read(*args: int) -> bytes:
+            steps.append(args)
+            return really(*args)
+
+        return read
 
     path = put(place, "file", data)
-    monkeypatch.setattr(os, "read", counted)
+    for name in ("read", "pread"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
     assert read_file(path) == data
     assert len(steps) <= 3
 

@@ -99,9 +99,9 @@ def read_file(path: str) -> bytes:
         data = os.read(fd, _SMALL)
         if len(data) < _SMALL:
             return data
-        # All the rest at once: piece by piece, what was read before would be copied again and again.
-        rest = min(max(os.fstat(fd).st_size, _BLOCK), _LARGEST)
-        while block := os.read(fd, rest):
+        # Once more and all at once: put together of pieces, megabytes would be copied again and again.
+        data = os.pread(fd, min(os.fstat(fd).st_size, _LARGEST), 0)
+        while block := os.pread(fd, _BLOCK, len(data)):
             data += block
             if len(data) > _LARGEST:
                 raise OSError(errno.EINVAL, "too large to be a file of MAS", path)
