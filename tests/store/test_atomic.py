@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -28,7 +29,6 @@ from tests.store.samples import NOW, mode, next_line, ordinary_user, program, pu
 
 _SWITCH = """
 import sys
-from collections.abc import Callable
 from mas.store.atomic import write_atomic
 print("ready", flush=True)
 while True:
