@@ -21,7 +21,7 @@ from tests.site import short_directory, until
 from tests.store.samples import NOW, a_session, mode, new_id, put, read
 
 ID = new_id()
-# No name, model or account holds a NUL: none is let in.
+# No name, model, account or reason holds a NUL: none is let in.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=10)
 FILE_TEXT = st.binary(max_size=10).map(lambda data: os.fsdecode(data.translate(None, b"\0\n\r")))
 AGENTS = st.integers(0, 99).map("{:02d}".format)
@@ -40,6 +40,7 @@ SESSIONS = st.builds(
     origin=st.none() | FILE_TEXT,
     isolation=st.none() | ISOLATIONS,
     limits=SESSION_LIMITS,
+    reason=st.none() | TEXT,
 )
 
 
