@@ -68,8 +68,8 @@ def size(ground: Ground, data: bytes) -> None:
 def path(ground: Ground, data: bytes) -> None:
     """A path leads down from where it begins, or is refused."""
     names = parse_path(_text(data))
-    below = os.path.normpath(os.path.join("/root", *names))
-    assert below == "/root" or below.startswith("/root/")
+    below = os.path.normpath(os.path.join("/top", *names))
+    assert below == "/top" or below.startswith("/top/")
 
 
 @PARSERS.of(ID, ID[:8], f"mas-{ID[:8]}", "m-0123456789abcdef", "a name")
