@@ -26,6 +26,7 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
         found = Metrics(open_mas(directory))
         # A labelled one shows its labels once something was counted.
         found.request("GET", "/sessions", 200, 0.0)
+        found.task_started("events")
         with found.open_stream({"type": "websocket"}):
             for metric in found.families():
                 yield metric.name, metric.type, ", ".join(map(code, _labels(metric))), metric.documentation

@@ -12,6 +12,8 @@ from pathlib import Path
 import asyncinotify
 import pytest
 
+from mas.http import supervisor
+from mas.http.supervisor import Supervisor
 from mas.http.tail import Tails, Waker
 
 LONG = 30.0
@@ -19,7 +21,7 @@ LONG = 30.0
 
 def run(work: Callable[[Tails], Awaitable[None]]) -> None:
     async def main() -> None:
-        await work(Tails())
+        await work(Tails(Supervisor(lambda _: None, lambda _: None)))
 
     asyncio.run(main())
 
@@ -38,6 +40,10 @@ async def stays_asleep(waker: Waker) -> bool:
     asleep = not waiting.done()
     waiting.cancel()
     return asleep
+
+
+def is_blind(waker: Waker) -> bool:
+    return waker.blind
 
 
 def grow(path: Path, data: str = "x") -> None:
@@ -130,5 +136,34 @@ def test_when_nobody_watches_nothing_is_kept_open(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert len(os.listdir("/proc/self/fd")) == before
+
+    run(work)
+
+
+def test_viewers_look_by_themselves_while_the_listener_is_down_and_are_woken_again_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.05)
+    hear, broken = Tails._hear, [True]
+
+    def fails_once(tails: Tails, event: asyncinotify.Event) -> None:
+        if broken and broken.pop():
+            raise ZeroDivisionError("on purpose")
+        hear(tails, event)
+
+    monkeypatch.setattr(Tails, "_hear", fails_once)
+
+    async def work(tails: Tails) -> None:
+        log = tmp_path / "agent-00.log"
+        with tails.watching(str(log)) as waker:
+            assert not is_blind(waker)
+            grow(log)
+            assert await woken(waker)
+            assert is_blind(waker)
+            while is_blind(waker):
+                await asyncio.sleep(0.01)
+            waker.clear()
+            grow(log)
+            assert await woken(waker)
 
     run(work)

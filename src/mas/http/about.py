@@ -16,9 +16,13 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get("/health", summary="Liveness", **answers(Health))
-def health(mas: Product) -> Response:
-    """That the server answers, and how far the agents of a session started now are isolated. Needs no token."""
-    return answer(Health("ok", __version__, mas.isolation()))
+def health(mas: Product, request: Request) -> Response:
+    """Whether the server is well, and how far the agents of a session started now are isolated. Needs no token.
+
+    `degraded` means that the background tasks in `failing` raised an error; each is started again after a pause.
+    """
+    failing = request.app.state.supervisor.failing
+    return answer(Health("degraded" if failing else "ok", __version__, mas.isolation(), failing))
 
 
 @router.get("/teams", summary="List teams", **answers(TeamList))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from mas.http.guard import Guard
 from mas.http.limits import Limits
 from mas.http.metrics import Metrics
 from mas.http.rounds import Rounds
+from mas.http.supervisor import Supervisor
 from mas.http.viewer import Hall
 from mas.http.wire import Problem
 from mas.service.access import Access
@@ -29,6 +29,9 @@ from mas.service.courier import Courier
 from mas.service.mas import Mas
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
+# Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
+_BETWEEN_ROUNDS = 5.0
+_BETWEEN_DISK_LOOKS = 5.0
 _GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin, page)
 
 
@@ -71,23 +74,25 @@ class Parts(NamedTuple):
 def create_app(parts: Parts) -> FastAPI:
     """All routes; whoever serves it puts the guard in front."""
     metrics = Metrics(parts.mas)
-    rounds = Rounds(parts.courier, parts.watch_disk)
+    supervisor = Supervisor(metrics.task_started, metrics.task_failed)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_anew)
-        tasks = [asyncio.create_task(work) for work in (feed.run(), metrics.watch_loop(), rounds.run())]
+        rounds = Rounds(parts.courier)
+        feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_again)
+        supervisor.start("events", feed.run)
+        supervisor.start("loop", metrics.watch_loop)
+        supervisor.start_every(_BETWEEN_ROUNDS, "courier", rounds.go)
+        supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", parts.watch_disk)
         for path, make in parts.doors.items():
             door = make(parts.mas)
             app.router.routes.append(Route(path, door, include_in_schema=False))
-            tasks.append(asyncio.create_task(door.run()))
+            supervisor.start(path.strip("/"), door.run)
         try:
             yield
         finally:
             feed.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await supervisor.stop()
 
     app = FastAPI(
         title="MAS", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=lifespan
@@ -95,7 +100,8 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.mas = parts.mas
     app.state.access = parts.access
     app.state.metrics = metrics
-    app.state.hall = Hall()
+    app.state.supervisor = supervisor
+    app.state.hall = Hall(supervisor)
     app.state.page = page.Page()
     app.state.waiters = CapacityLimiter(parts.limits.waiters)
     app.state.url = parts.url

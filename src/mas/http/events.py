@@ -57,7 +57,9 @@ class EventFeed:
         self._closing = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow until closed."""
+        """Follow until closed. If it fails it can be run again: listeners wait meanwhile, and miss nothing."""
+        # What was not heard when this ended the last time is found by looking.
+        self._missed()
         following = asyncio.create_task(self._follow())
         closing = asyncio.create_task(self._closing.wait())
         try:
@@ -66,7 +68,6 @@ class EventFeed:
             for task in (following, closing):
                 task.cancel()
             ends = await asyncio.gather(following, closing, return_exceptions=True)
-            self.close()
         if isinstance(ends[0], Exception):
             raise ends[0]
 
@@ -106,26 +107,24 @@ class EventFeed:
         """Bring what is new to hand, and wake the listeners."""
         more = True
         while more:
-            try:
-                page = await self._read(self._last)
-            except (MasError, OSError):
-                # The next look may do better.
-                return
+            page = await self._read(self._last)
             if page.gap or self._last is None:
                 self._recent.clear()
                 self._before = None if page.gap else page.last
             if page.gap:
                 self._missed()
             moved = page.last != self._last
-            self._last = page.last
             for event in page.events:
-                self._hear(event)
                 self._recent.append(event)
                 if len(self._recent) > _AT_HAND:
                     self._before = self._recent.popleft().id
+            self._last = page.last
             if moved:
                 was, self._moved = self._moved, asyncio.Event()
                 was.set()
+            # Listeners first: whatever goes wrong with an event here, they have heard it.
+            for event in page.events:
+                self._hear(event)
             more = bool(page.events)
 
     def _since(self, last: str) -> tuple[Event, ...] | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from starlette.types import Scope
 
@@ -47,6 +47,12 @@ class Metrics:
             "mas_event_loop_lag_max_seconds", "How late the event loop was at worst", registry=self._registry
         )
         self._streams = Gauge("mas_streams", "Open event streams and terminals", ["kind"], registry=self._registry)
+        self._failures = Counter(
+            "mas_task_failures",
+            "How often a background task of the server failed",
+            ["task"],
+            registry=self._registry,
+        )
         self._registry.register(_Workspace(mas))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -61,6 +67,13 @@ class Metrics:
             return
         with self._streams.labels(kind).track_inprogress():
             yield
+
+    def task_started(self, name: str) -> None:
+        # Shown before it fails for the first time, so that a first failure is seen as a step.
+        self._failures.labels(name)
+
+    def task_failed(self, name: str) -> None:
+        self._failures.labels(name).inc()
 
     async def watch_loop(self) -> None:
         """Measure, for ever, how late the event loop is."""

@@ -9,10 +9,12 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 import uvicorn
+from fastapi import FastAPI
 
 from mas import __version__
 from mas.bootstrap import Served, open_server, utc_now
@@ -134,34 +136,22 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
         timeout_graceful_shutdown=_GOODBYE,
     )
 
-    def listening() -> None:
+    def listening(server: _Server) -> None:
         served.presence.announce(info, options.tls_cert)
         ready(info)
-
-    def needless(server: uvicorn.Server) -> Awaitable[None] | None:
-        if options.until_idle is None:
-            return None
-        return until_idle(served.mas, lambda: bool(server.server_state.connections), options.until_idle)
+        if options.until_idle is not None:
+            server.leave_after("idle", partial(until_idle, served.mas, server.has_clients, options.until_idle))
 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn sends itself the signal again once it has ended; there is still something to put away.
         signal.signal(number, lambda *_: None)
     try:
-        hooks = _Hooks(listening, needless, lambda: close_streams(app))
-        server = _Server(config, options.limits, served.presence.socket, hooks)
+        server = _Server(config, options.limits, served.presence.socket, app, listening)
         server.run([address])
         return server.is_needless
     finally:
         logger.removeHandler(handler)
         log.close()
-
-
-class _Hooks(NamedTuple):
-    """What a server calls: once it listens, to learn when nobody needs it any more, and before it ends."""
-
-    listening: Callable[[], None]
-    needless: Callable[[uvicorn.Server], Awaitable[None] | None]
-    close_streams: Callable[[], None]
 
 
 class _Server(uvicorn.Server):
@@ -172,14 +162,30 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         limits: Limits,
         path: str,
-        hooks: _Hooks,
+        app: FastAPI,
+        listening: Callable[[_Server], None],
     ) -> None:
+        """`listening` is called once it listens."""
         super().__init__(config)
         self._limits = limits
         self._path = path
-        self._hooks = hooks
+        self._app = app
+        self._listening = listening
         self.is_needless = False
-        self._leaving: asyncio.Task[None] | None = None
+        self._leaving: list[asyncio.Task[None]] = []
+
+    def has_clients(self) -> bool:
+        return bool(self.server_state.connections)
+
+    def leave_after(self, name: str, needless: Callable[[], Awaitable[None]]) -> None:
+        """Have a supervised task of that name end the server when `needless` returns."""
+
+        async def leave() -> None:
+            await needless()
+            _log.info("nobody needs this server any more: it ends")
+            self.is_needless = self.should_exit = True
+
+        self._leaving.append(self._app.state.supervisor.start(name, leave))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
@@ -202,20 +208,13 @@ class _Server(uvicorn.Server):
                     connection, sock=address, backlog=_BACKLOG, ssl=self.config.ssl, ssl_handshake_timeout=patience
                 )
             )
-        self._hooks.listening()
-        if (needless := self._hooks.needless(self)) is not None:
-            self._leaving = asyncio.create_task(self._leave_after(needless))
+        self._listening(self)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._leaving is not None:
-            self._leaving.cancel()
-        self._hooks.close_streams()
+        for task in self._leaving:
+            task.cancel()
+        close_streams(self._app)
         await super().shutdown(sockets)
-
-    async def _leave_after(self, needless: Awaitable[None]) -> None:
-        await needless
-        _log.info("nobody needs this server any more: it ends")
-        self.is_needless = self.should_exit = True
 
 
 def _listen(options: Options) -> socket.socket:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from mas.http.supervisor import Supervisor
+
 if TYPE_CHECKING:
     from asyncinotify import Event, Inotify
 
@@ -41,7 +43,8 @@ class Waker:
 class Tails:
     """All logs that are watched by one server. The kernel's list of watches is opened with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
         # The directories, each with those who wait for a file in it.
         self._waiting: dict[str, dict[str, set[Waker]]] = {}
         self._directories: dict[int, str] = {}
@@ -72,18 +75,26 @@ class Tails:
         """Have the kernel tell of a directory; whoever waits for it looks by itself where it cannot."""
         if directory not in self._directories.values():
             try:
-                from asyncinotify import Inotify, Mask
+                from asyncinotify import Inotify
 
-                if self._inotify is None:
+                if self._listener is None:
                     self._inotify = Inotify()
-                    self._listener = asyncio.create_task(self._listen(self._inotify))
-                # Not MOVED_FROM: what replaces a log that was renamed is created or moved here.
-                mask = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR
-                self._directories[self._inotify.add_watch(directory, mask).wd] = directory
+                    self._listener = self._supervisor.start("terminals", self._listen)
+                if self._inotify is None:
+                    # The listener failed and is about to begin again, with all directories.
+                    return
+                self._add(self._inotify, directory)
             except (ImportError, OSError):
                 return
         for waker in self._wakers(directory):
             waker.blind = False
+
+    def _add(self, inotify: Inotify, directory: str) -> None:
+        from asyncinotify import Mask
+
+        # Not MOVED_FROM: what replaces a log that was renamed is created or moved here.
+        mask = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR
+        self._directories[inotify.add_watch(directory, mask).wd] = directory
 
     def _leave(self, directory: str) -> None:
         del self._waiting[directory]
@@ -99,15 +110,32 @@ class Tails:
 
     def _close(self) -> None:
         """Let go of the kernel's list; the listener closes it."""
+        self._inotify = None
+        self._directories.clear()
         if self._listener:
             self._listener.cancel()
-        self._listener = self._inotify = None
-        self._directories.clear()
+        self._listener = None
 
-    async def _listen(self, inotify: Inotify) -> None:
+    async def _listen(self) -> None:
+        """Wake those who wait, until there are none left. If it fails, they look by themselves until it is back."""
+        from asyncinotify import Inotify
+
+        inotify = self._inotify or Inotify()
         with inotify:
-            while True:
-                self._hear(await inotify.get())
+            if self._inotify is None:
+                self._inotify = inotify
+                for directory in self._waiting:
+                    self._look_at(directory)
+            try:
+                while True:
+                    self._hear(await inotify.get())
+            finally:
+                if self._inotify is inotify:
+                    self._inotify = None
+                    self._directories.clear()
+                    for waker in set().union(*map(self._wakers, self._waiting)):
+                        waker.blind = True
+                        waker.wake(happened=True)
 
     def _hear(self, event: Event) -> None:
         from asyncinotify import Mask

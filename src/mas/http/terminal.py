@@ -19,7 +19,7 @@ from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from mas.http.viewer import Hall, Outlet, Size, Viewer, refused
+from mas.http.viewer import Outlet, Size, Viewer, refused
 from mas.model.errors import BadInput, MasError, NotFound
 from mas.model.ids import parse_agent_id, parse_session_id, shown
 from mas.service.mas import Mas
@@ -113,8 +113,6 @@ def _viewer(websocket: WebSocket, session_id: str, agent: str, outlet: Outlet) -
     session, name = parse_session_id(session_id), parse_agent_id(agent)
     state = websocket.app.state
     mas: Mas = state.mas
-    if not hasattr(state, "hall"):
-        state.hall = Hall()
     return Viewer(state.hall, lambda: mas.terminal(session, name), outlet)
 
 

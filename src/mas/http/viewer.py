@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from anyio import CapacityLimiter
 
+from mas.http.supervisor import Supervisor
 from mas.http.tail import Tails, Waker
 from mas.http.threads import in_thread
 from mas.model.errors import MasError
@@ -54,8 +55,8 @@ class Outlet(Protocol):
 class Hall:
     """What all viewers of a server share. Those who wait for tmux do not keep others from reading."""
 
-    def __init__(self) -> None:
-        self.tails = Tails()
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.tails = Tails(supervisor)
         self._readers = CapacityLimiter(8)
         self._callers = CapacityLimiter(16)
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 _LARGEST_BODY = 8 << 20
-_log = logging.getLogger("mas.mcp")
 
 
 class WebDoor:
@@ -36,7 +35,7 @@ class WebDoor:
         self._manager: StreamableHTTPSessionManager | None = None
 
     async def run(self) -> None:
-        """Serve, once somebody comes, until cancelled."""
+        """Serve, once somebody comes, until cancelled. If it fails, clients are refused until it runs again."""
         await self._wanted.wait()
         try:
             manager = await to_thread.run_sync(self._load)
@@ -44,8 +43,6 @@ class WebDoor:
                 self._manager = manager
                 self._decided.set()
                 await asyncio.Event().wait()
-        except ImportError:
-            _log.exception("the tools of agents cannot be loaded")
         finally:
             self._manager = None
             self._decided.set()
@@ -54,7 +51,9 @@ class WebDoor:
         self._wanted.set()
         await self._decided.wait()
         if self._manager is None:
-            raise Unavailable("The tools of agents are not there", "mas logs")
+            raise Unavailable(
+                "The tools for agents do not work just now; the server's log says why", "see logs/api.log"
+            )
         await self._manager.handle_request(scope, receive, send)
 
     def _load(self) -> StreamableHTTPSessionManager:

@@ -289,11 +289,13 @@ class MessageCounts(NamedTuple):
 
 
 class Health(NamedTuple):
-    """That the server answers, and how the agents of a session started now would be isolated."""
+    """Whether the server is well (`ok` or `degraded`), and how agents of a session started now would be isolated."""
 
     status: str
     version: str
     isolation: TierView
+    failing: tuple[str, ...] = ()
+    """The background tasks of the server that failed and have not run well since."""
 
 
 class LoginCode(NamedTuple):

@@ -15,6 +15,7 @@ from mas.model.session import Status
 from mas.model.state import State
 from mas.runtime.threads import started
 from mas.service.deliver import BUSY, Held, Opened, deliver, why_held
+from mas.service.reconcile import entries_of
 from mas.service.world import World
 
 # How often to see whether somebody else has come to an end with an agent.
@@ -88,7 +89,7 @@ class Courier:
     def look_around(self) -> None:
         """Begin with all that waits in active sessions: what another process left, or nobody has begun with."""
         store = self._world.messages()
-        for entry in self._world.registry.read():
+        for entry in entries_of(self._world):
             if entry.status is Status.ACTIVE and store.exists(entry.session_id):
                 self._look_at(entry.session_id)
 

@@ -9,6 +9,7 @@ from mas.model.errors import Busy, DiskFull, MasError, NoSession
 from mas.model.ids import SessionId
 from mas.model.isolation import shown_size
 from mas.model.session import Session, Status
+from mas.service.reconcile import entries_of
 from mas.service.world import World
 from mas.store.atomic import disk_errors
 
@@ -39,7 +40,7 @@ def enforce(world: World, entries: Iterable[IndexEntry]) -> list[str]:
 def watch(world: World) -> None:
     """A round of a server: the same for all sessions there are."""
     with disk_errors():
-        for text in enforce(world, world.registry.read()):
+        for text in enforce(world, entries_of(world)):
             world.logs.workspace(text)
 
 

@@ -13,10 +13,11 @@ interface Health {
   status: string;
   version: string;
   isolation?: { tier?: string };
+  failing?: string[];
 }
 
-function said({ status, version, isolation }: Health): string {
-  return `${status}, version ${version}${isolation?.tier ? `, isolation ${isolation.tier}` : ""}`;
+function said({ status, version, isolation, failing }: Health): string {
+  return `${status}${failing?.length ? ` (${failing.join(", ")})` : ""}, version ${version}${isolation?.tier ? `, isolation ${isolation.tier}` : ""}`;
 }
 
 export default function ServerPage(): ReactNode {
