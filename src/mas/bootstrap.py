@@ -239,6 +239,13 @@ def random_id() -> SessionId:
     return SessionId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
 
+def need_tmux() -> None:
+    """`NoTmux` where tmux is not installed: for what would make something first and fail then."""
+    from mas.runtime.host import tmux_version
+
+    tmux_version()
+
+
 class Initialised(NamedTuple):
     """A workspace and what was made in it."""
 

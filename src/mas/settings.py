@@ -181,6 +181,17 @@ def has_browser() -> bool:
     return not far and bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin")
 
 
+def off_path() -> str | None:
+    """The directory to add to PATH so that `mas` is this program; None if it is so already, or there is none to add."""
+    from shutil import which
+
+    own = os.path.join(os.path.dirname(sys.executable), "mas")
+    found = which("mas")
+    if not os.path.exists(own) or (found and os.path.realpath(found) == os.path.realpath(own)):
+        return None
+    return os.path.dirname(own)
+
+
 def read_config(path: str) -> Mapping[str, Any]:
     """The workspace's configuration; a missing file means defaults, an unreadable one is an error."""
     # Written by people, so mended by people: a repair could only guess.

@@ -28,7 +28,7 @@ from mas.settings import ServerAddress, as_agent, server_address
 
 GROUPS: dict[str, dict[str, str]] = {
     "A session's life": {
-        "up": "start a team and serve it, in a new workspace if needed: the newcomer's one command",
+        "up": "bring up a team and its web page, in a new workspace if needed",
         "init": "make a workspace",
         "start": "start a session",
         "teams": "list the teams there are, or print one",

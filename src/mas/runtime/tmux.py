@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mas.runtime.control import Connections
 
 _PATIENCE = 30.0
+_INSTALL = "brew" if sys.platform == "darwin" else "sudo apt-get"
 # What is started from inside an agent, and stays, is no process of that agent's session.
 NOT_OURS = ("TMUX", "TMUX_PANE", "MAS_PANE")
 # A socket's flags in /proc/net/unix once it accepts connections.
@@ -37,7 +39,7 @@ class TmuxFailed(NoTmux):
 
 
 def not_installed() -> NoTmux:
-    return NoTmux("tmux is not installed", "apt-get install tmux")
+    return NoTmux("tmux is not installed", f"{_INSTALL} install tmux")
 
 
 class Tmux:
