@@ -54,7 +54,7 @@ def assert_whole(site: Site, active: str, stopped: str) -> None:
     assert site.mas("repair", "--dry-run").stdout == ""
     assert {info["name"] for info in site.json("list")["sessions"]} == {"running", "resting"}
     site.mas("stop", active)
-    site.mas("restore", "--all")
+    site.mas("restore", "--all", "--stopped")
     assert site.tmux_sessions() == {tmux_name(active), tmux_name(stopped)}
 
 

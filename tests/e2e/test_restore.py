@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from tests.e2e.standin import (
     ASLEEP,
@@ -94,6 +95,54 @@ def test_all_sessions_come_back_after_the_death_of_the_server(site: Site) -> Non
     assert {session["sessionId"] for session in restored} == sessions
     assert set(site.statuses().values()) == {"active"}
     assert site.tmux_sessions() == {tmux_name(session) for session in sessions}
+
+
+def test_only_lost_sessions_come_back_with_all_and_what_somebody_stopped_is_named(site: Site) -> None:
+    stopped, *lost = (site.start(*ASLEEP) for _ in range(3))
+    site.mas("stop", stopped)
+    site.tmux("kill-server")
+    listed = {info["sessionId"]: info for info in site.json("list")["sessions"]}
+    assert {session for session, info in listed.items() if info["lost"]} == set(lost)
+    assert listed[lost[0]]["reason"] == "its tmux session was gone"
+    assert listed[stopped]["reason"] is None
+    assert all(info["stoppedAt"] for info in listed.values())
+    assert {info["sessionId"] for info in site.json("list", "--status", "lost")["sessions"]} == set(lost)
+    assert len(site.json("list", "--status", "stopped")["sessions"]) == 3
+    assert "lost" in next(line for line in site.mas("list").stdout.splitlines() if lost[0] in line)
+    assert f"lost since {listed[lost[0]]['stoppedAt'][:10]}" in site.mas("show", lost[0]).stdout
+    assert "stopped since" in site.mas("show", stopped).stdout
+
+    done = site.mas("restore", "--all")
+    assert set(done.stdout.split()) == set(lost)
+    assert "1 session was stopped on purpose; also those: mas restore --all --stopped" in done.stderr
+    assert site.statuses() == dict.fromkeys(lost, "active") | {stopped: "stopped"}
+    assert (site.json("show", lost[0])["lost"], site.json("show", lost[0])["stoppedAt"]) == (False, None)
+    assert site.mas("restore", "--all").stdout == ""
+    assert site.mas("restore", "--all", "--stopped").stdout.split() == [stopped]
+    assert "mas restore --all --stopped" in site.mas("restore", stopped, "--stopped", code=2).stderr
+
+
+def test_a_lost_session_that_is_stopped_by_hand_does_not_come_back_with_the_lost(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.tmux("kill-server")
+    since = site.json("show", session)["stoppedAt"]
+    site.mas("stop", session)
+    shown = site.json("show", session)
+    assert (shown["lost"], shown["reason"], shown["stoppedAt"]) == (False, None, since)
+    assert site.mas("restore", "--all").stdout == ""
+
+
+def test_a_session_of_before_it_was_kept_why_they_ended_was_stopped(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.mas("stop", session)
+    for path in (site.session(session, "metadata.json"), site.path("sessions", ".sessions.index")):
+        old = re.sub(r',\s*"(stoppedAt|lost)": ?("[^"]*"|true|false)', "", read(path))
+        assert "stoppedAt" not in old
+        write(old, path)
+    (info,) = site.json("list")["sessions"]
+    assert (info["status"], info["lost"], info["stoppedAt"]) == ("stopped", False, None)
+    assert site.mas("restore", "--all").stdout == ""
+    assert site.mas("restore", "--all", "--stopped").stdout.split() == [session]
 
 
 def test_what_outlived_its_tmux_does_not_work_beside_the_new_agents(site: Site) -> None:

@@ -106,6 +106,7 @@ METADATA: dict[str, Any] = {
     "version": 1, "sessionId": ID, "sessionName": f"mas-{ID[:8]}", "name": "a name", "workingDir": _NOWHERE,
     "unitDir": _NOWHERE, "workflowsDir": _NOWHERE, "status": "stopped", "createdAt": NOW, "startedAt": NOW,
     "lastActivity": NOW, "tmuxSocket": "/tmp/x", "origin": None, "reason": None, "limits": {"memory": "2 GiB"},
+    "stoppedAt": NOW, "lost": True,
     "isolation": {"tier": "A", "how": "bwrap", "notEnforced": ["x"], "account": None, "policy": {"ports": [1]}},
     "agents": [{"id": AGENT, "unit": "meta", "role": "boss", "provider": "shell", "model": None, "pane": "%1"}],
 }  # fmt: skip

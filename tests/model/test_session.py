@@ -24,10 +24,22 @@ ALLOWED = {
 def test_a_step_is_taken_exactly_where_the_table_allows_it(now: Status, wanted: Status) -> None:
     session = Session(ID, now, "made", "started", "before", name="n", socket="/s")
     if (now, wanted) in ALLOWED:
-        assert session.to(wanted, "later") == session._replace(status=wanted, last_activity="later")
+        stopped_at = "later" if wanted is Status.STOPPED else None
+        assert session.to(wanted, "later") == session._replace(
+            status=wanted, last_activity="later", stopped_at=stopped_at
+        )
     else:
         with pytest.raises(BadTransition):
             session.to(wanted, "later")
+
+
+def test_a_session_keeps_when_and_why_it_stopped_until_it_runs_again() -> None:
+    running = Session(ID, Status.ACTIVE, "made", "started", "before")
+    lost = running.to(Status.STOPPED, "at nine", "its tmux session was gone", lost=True)
+    assert (lost.stopped_at, lost.reason, lost.lost) == ("at nine", "its tmux session was gone", True)
+    stopped = lost.to(Status.STOPPED, "at ten")
+    assert (stopped.stopped_at, stopped.reason, stopped.lost) == ("at nine", None, False)
+    assert lost.to(Status.ACTIVE, "at ten") == running._replace(last_activity="at ten")
 
 
 def test_the_words_for_a_status_are_a_promise() -> None:

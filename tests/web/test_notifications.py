@@ -55,5 +55,7 @@ def test_a_session_that_fails_is_told_of_and_one_that_is_stopped_is_not(room: Ro
     told = until(lambda: room.page.evaluate("window.shown"))
     assert told == [["let-down failed", "The tmux session of session let-down was gone"]]
     room.notice("The tmux session of session let-down was gone")
+    expect(room.row("let-down").locator(".badge.is-lost")).to_contain_text("lost")
+    expect(room.row("sent-home").locator(".badge.is-stopped")).to_contain_text("stopped")
     for session in (stopped, lost):
         site.mas("delete", session, "--yes")

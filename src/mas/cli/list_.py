@@ -12,7 +12,7 @@ mas list
 mas list --status active --json
 mas list --status deleted
 """
-STATUSES = ("active", "stopped", "error", "archived", "deleted")
+STATUSES = ("active", "stopped", "lost", "error", "archived", "deleted")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     found = opened(args).list(args.status, args.limit, args.offset, agents=out.as_json)
     rows = [
-        (info.session_id, info.status, str(info.agent_count), info.tier or "-", when(info.created_at), info.name or "")
+        (
+            info.session_id,
+            "lost" if info.lost else info.status,
+            str(info.agent_count),
+            info.tier or "-",
+            when(info.created_at),
+            info.name or "",
+        )
         for info in found.sessions
     ]
     for warning in found.warnings:

@@ -19,6 +19,7 @@ from mas.settings import wants_colour
 _COLOURS = {
     "active": "32",
     "stopped": "33",
+    "lost": "31",
     "error": "31",
     "exited": "31",
     "ok": "32",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_no_server, add_sessions, each_session, summon_server
+from mas.cli.command import Arguments, add_no_server, add_sessions, each_session, opened, summon_server
 from mas.cli.render import Render, count
+from mas.model.errors import BadInput
 from mas.model.ids import SessionId
 from mas.model.views import SessionDetail
 from mas.service.mas import Mas
@@ -13,15 +14,20 @@ from mas.service.mas import Mas
 EXAMPLES = """
 mas restore 550e8400
 mas restore --all
+mas restore --all --stopped
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "stopped")
+    add_sessions(parser, "lost")
+    parser.add_argument("--stopped", action="store_true", help="with --all: also those that somebody stopped")
     add_no_server(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
+    if args.stopped and not args.all:
+        raise BadInput("--stopped goes with --all", "mas restore --all --stopped")
+
     def say(session: SessionDetail) -> None:
         for warning in session.warnings:
             out.talk(warning)
@@ -33,7 +39,17 @@ def run(args: Arguments, out: Render) -> int:
         return mas.restore(session_id)
 
     restored: list[SessionId] = []
-    code = each_session(args, out, ("stopped",), restore, say)
+    code = each_session(args, out, ("stopped",) if args.stopped else ("lost",), restore, say)
+    if args.all and not args.stopped:
+        _name_stopped(args, out)
     if restored:
         summon_server(args, out)
     return code
+
+
+def _name_stopped(args: Arguments, out: Render) -> None:
+    """Say how to get back what somebody stopped, which was left as it is."""
+    left = [session for session in opened(args).list("stopped").sessions if not session.lost]
+    if left:
+        were = "was" if len(left) == 1 else "were"
+        out.talk(f"{count(len(left), 'session')} {were} stopped on purpose; also those: mas restore --all --stopped")

@@ -42,7 +42,7 @@ def _text(session: SessionDetail, out: Render) -> None:
     facts = {
         "session": session.session_id,
         "name": session.name,
-        "status": f"{session.status}: error: {session.reason}" if session.reason else session.status,
+        "status": _status(session),
         "created": when(session.created_at) + " UTC",
         "started": when(session.started_at) + " UTC",
         "directory": session.working_dir,
@@ -57,6 +57,14 @@ def _text(session: SessionDetail, out: Render) -> None:
             out.line(f"{key:<10} {value}")
     out.line()
     _agents(session.agents, out)
+
+
+def _status(session: SessionDetail) -> str:
+    """`lost since 2026-01-01 10:00:00 UTC: its tmux session was gone`."""
+    words = "lost" if session.lost else session.status
+    if session.stopped_at:
+        words += f" since {when(session.stopped_at)} UTC"
+    return f"{words}: {session.reason}" if session.reason else words
 
 
 def _isolation(isolation: Isolation) -> str:

@@ -21,6 +21,7 @@ router = APIRouter(tags=["sessions"])
 class ListedStatus(StrEnum):
     ACTIVE = "active"
     STOPPED = "stopped"
+    LOST = "lost"
     ERROR = "error"
     ARCHIVED = "archived"
     DELETED = "deleted"

@@ -58,13 +58,21 @@ class Session(NamedTuple):
     limits: SessionLimits = SessionLimits()
     reason: str | None = None
     """Why it was stopped, where nobody asked for it."""
+    stopped_at: str | None = None
+    """When it stopped, or was found without its tmux session; None while it runs."""
+    lost: bool = False
+    """Nobody stopped it: its tmux session was gone."""
 
     @property
     def tmux(self) -> str:
         return tmux_name(self.id)
 
-    def to(self, status: Status, now: str, reason: str | None = None) -> "Session":
+    def to(self, status: Status, now: str, reason: str | None = None, lost: bool = False) -> "Session":
         """The same session in `status`, or `BadTransition` if that step is not allowed."""
         if status not in _NEXT[self.status]:
             raise BadTransition(self.id, self.status, status, f"mas repair; mas show {self.id}")
-        return self._replace(status=status, last_activity=now, reason=reason)
+        changed = self._replace(status=status, last_activity=now)
+        if status is Status.ACTIVE:
+            return changed._replace(reason=None, stopped_at=None, lost=False)
+        stopped_at = self.stopped_at or (now if status is Status.STOPPED else None)
+        return changed._replace(reason=reason, stopped_at=stopped_at, lost=lost)

@@ -42,6 +42,12 @@ class SessionInfo(NamedTuple):
     agents: tuple[AgentRun, ...] = ()
     tier: str | None = None
     """How far the kernel isolates its agents; None where it was never started since that is kept."""
+    stopped_at: str | None = None
+    """When it stopped, or was found without its tmux session; None while it runs."""
+    lost: bool = False
+    """Nobody stopped it: its tmux session was gone."""
+    reason: str | None = None
+    """Why it was stopped, where nobody asked for it."""
 
 
 class SessionList(NamedTuple):
@@ -78,6 +84,10 @@ class SessionDetail(NamedTuple):
     limits: SessionLimits = SessionLimits()
     reason: str | None = None
     """Why it was stopped, where nobody asked for it."""
+    stopped_at: str | None = None
+    """When it stopped, or was found without its tmux session; None while it runs."""
+    lost: bool = False
+    """Nobody stopped it: its tmux session was gone."""
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))

@@ -35,7 +35,7 @@ def copied(
         now = world.now()
         origin = f"{verb}: {source}"
         session = Session(session_id, Status.STOPPED, now, now, now, run.name, None, agent_runs(run.team), origin)
-        session = session._replace(limits=limits_of(world, run))
+        session = session._replace(limits=limits_of(world, run), stopped_at=now)
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
         world.registry.put(entry_of(session))

@@ -14,7 +14,9 @@ from mas.store.layout import Layout, SessionPaths
 from mas.store.registry import IndexEntry, entry_of
 from mas.store.workspace import Trashed
 
-STATUSES = (*Status, *Gone)
+# A lost session is stopped too; asked for by that word, only those that nobody stopped are listed.
+LOST = "lost"
+STATUSES = (*Status, LOST, *Gone)
 
 
 def list_sessions(
@@ -35,7 +37,7 @@ def list_sessions(
         entries = [_trashed(world, trashed) for trashed in world.workspace.trashed()]
     else:
         entries, warnings = reconcile(world)
-        entries = [entry for entry in entries if status is None or entry.status == status]
+        entries = [entry for entry in entries if status is None or _is(entry, status)]
     entries.sort(key=lambda entry: (entry.created_at, entry.session_id))
     page = entries[offset : None if limit is None else offset + limit]
     if status in set(Gone):
@@ -46,6 +48,10 @@ def list_sessions(
             for entry in page
         )
     return SessionList(found, len(entries), tuple(warnings))
+
+
+def _is(entry: IndexEntry, status: str) -> bool:
+    return entry.lost if status == LOST else entry.status == status
 
 
 def _agents(world: World, session_id: str) -> tuple[AgentRun, ...]:
@@ -84,4 +90,7 @@ def _info(layout: Layout, entry: IndexEntry, status: str, agents: tuple[AgentRun
         tmux_socket=entry.socket,
         tier=entry.tier,
         agents=agents,
+        stopped_at=entry.stopped_at,
+        lost=entry.lost,
+        reason=entry.reason,
     )

@@ -6,7 +6,7 @@ from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId
 from mas.model.session import Session, Status
 from mas.service.restore import restored
-from mas.service.stop import set_status
+from mas.service.stop import TMUX_GONE, set_status
 from mas.service.team import close_team, place_of
 from mas.service.world import World
 from mas.store.atomic import disk_errors, set_aside
@@ -47,8 +47,8 @@ def end_vanished(world: World, entries: list[IndexEntry]) -> None:
 
 
 def _end_lost(world: World, session_id: SessionId) -> Session:
-    """A session whose tmux is gone: stopped, or back again where the user asked for that."""
-    with world.intents.begin(session_id, "stop", world.records.load(session_id).socket) as operation:
+    """A session whose tmux is gone: lost, or back again where the user asked for that."""
+    with world.intents.begin(session_id, "lost", world.records.load(session_id).socket) as operation:
         session = world.records.load(session_id)
         place = place_of(session)
         if session.status is Status.ACTIVE and place and world.runtime.alive([place])[place] is not False:
@@ -57,9 +57,10 @@ def _end_lost(world: World, session_id: SessionId) -> Session:
             return session
         operation.no_return()
         close_team(world, session_id, session.socket)
-        session = set_status(world, session, Status.STOPPED)
+        lost = session.status is Status.ACTIVE or session.lost
+        session = set_status(world, session, Status.STOPPED, TMUX_GONE if lost else session.reason, lost)
         operation.done()
-    world.logs.session(session_id, "its tmux session was gone")
+    world.logs.session(session_id, TMUX_GONE)
     world.events.add("warning", session_id, text=f"The tmux session of session {session_id} was gone")
     return restored(world, session_id) if world.settings.recover else session
 

@@ -8,7 +8,7 @@ from mas.model.errors import BadInput, Conflict, Corrupt, MasError, NoProgram, N
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Gone, Status
 from mas.runtime.sweep import wait_for_clients
-from mas.service.stop import set_status, stop_owned
+from mas.service.stop import TMUX_GONE, set_status, stop_owned
 from mas.service.team import close_team
 from mas.service.world import World
 from mas.store.intents import Intent
@@ -49,21 +49,27 @@ def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
     world.workspace.discard(session_id)
 
 
-def _finish_stop(world: World, intent: Intent, session_id: SessionId) -> None:
+def _finish_stop(world: World, intent: Intent, session_id: SessionId, lost: str | None = None) -> None:
+    """`lost` says why it runs no more, where nobody asked for that."""
     if not world.layout.is_session(session_id):
         return
     try:
-        session = stop_owned(world, session_id)
+        session = stop_owned(world, session_id, lost, lost is not None)
     except Corrupt:
         close_team(world, session_id, intent.socket)
         return
     if session.status is not Status.ERROR:
-        set_status(world, session, Status.STOPPED)
+        set_status(world, session, Status.STOPPED, session.reason, session.lost)
+
+
+def _finish_lost(world: World, intent: Intent, session_id: SessionId) -> None:
+    _finish_stop(world, intent, session_id, lost=TMUX_GONE)
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
+    """Stopped as it was before; lost, if it was called active already: whoever wanted it to run still does."""
     close_team(world, session_id, intent.socket)
-    _finish_stop(world, intent, session_id)
+    _finish_stop(world, intent, session_id, lost="its restore was cut short")
 
 
 def _finish_restart(world: World, intent: Intent, session_id: SessionId) -> None:
@@ -137,6 +143,7 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "clone": _finish_making,
     "migrate": _finish_making,
     "stop": _finish_stop,
+    "lost": _finish_lost,
     "restore": _finish_restore,
     "restart": _finish_restart,
     "archive": _finish_archive,

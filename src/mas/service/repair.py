@@ -15,7 +15,7 @@ from mas.model.team import CUSTOM, Agent, Team, Unit
 from mas.runtime.runtime import Place
 from mas.service.reconcile import rebuild
 from mas.service.recover import finish
-from mas.service.stop import set_status
+from mas.service.stop import TMUX_GONE, set_status
 from mas.service.world import World
 from mas.store.atomic import set_aside
 from mas.store.launch import launch_path, read_launch
@@ -80,8 +80,9 @@ def _mend(world: World, session: Session, damage: list[Corrupt], status: Status)
     for directory in (paths.logs, paths.unit, paths.workflows):
         os.makedirs(directory, exist_ok=True)
     os.makedirs(paths.private, mode=0o700, exist_ok=True)
+    lost = session.status is Status.ACTIVE and status is Status.STOPPED
     mended = session.to(Status.STOPPED, world.now())
-    set_status(world, mended, status)
+    set_status(world, mended, status, TMUX_GONE if lost else session.reason, lost or session.lost)
 
 
 def _run_of(world: World, session: Session) -> Run:

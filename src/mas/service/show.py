@@ -63,6 +63,8 @@ def describe(
         isolation=session.isolation,
         limits=session.limits,
         reason=session.reason,
+        stopped_at=session.stopped_at,
+        lost=session.lost,
     )
 
 

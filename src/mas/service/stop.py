@@ -10,6 +10,8 @@ from mas.service.team import close_team
 from mas.service.world import World
 from mas.store.registry import entry_of
 
+TMUX_GONE = "its tmux session was gone"
+
 
 def stop(world: World, session_id: SessionId, reason: str | None = None) -> SessionDetail:
     """Stop a session. Stopping twice is fine. A `reason` is kept: nobody asked for it."""
@@ -21,18 +23,23 @@ def stop(world: World, session_id: SessionId, reason: str | None = None) -> Sess
     return describe(world, session)
 
 
-def stop_owned(world: World, session_id: SessionId, reason: str | None = None) -> Session:
-    """End a session this process already owns and say so in all four places."""
+def stop_owned(world: World, session_id: SessionId, reason: str | None = None, lost: bool = False) -> Session:
+    """End a session this process already owns and say so in all four places.
+
+    Stopped by hand, a session that was lost is so no more: nobody wants it back by itself.
+    """
     session = world.records.load(session_id)
     close_team(world, session_id, session.socket)
-    if session.status is not Status.ACTIVE:
-        return session
-    return set_status(world, session, Status.STOPPED, reason)
+    if session.status is Status.ACTIVE or (session.lost and not lost):
+        return set_status(world, session, Status.STOPPED, reason, lost)
+    return session
 
 
-def set_status(world: World, session: Session, status: Status, reason: str | None = None) -> Session:
+def set_status(
+    world: World, session: Session, status: Status, reason: str | None = None, lost: bool = False
+) -> Session:
     """Write a new status everywhere: first where the truth is kept, then where listings look."""
-    changed = session.to(status, world.now(), reason)
+    changed = session.to(status, world.now(), reason, lost)
     world.records.save(changed)
     world.registry.put(entry_of(changed))
     world.logs.session(session.id, f"{status}")

@@ -243,6 +243,8 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
         "isolation": _isolation_body(session.isolation),
         "limits": session_limits_body(session.limits),
         "reason": session.reason,
+        "stoppedAt": session.stopped_at,
+        "lost": session.lost,
         "agents": [agent._asdict() for agent in session.agents],
     }
 
@@ -265,6 +267,8 @@ def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw
         isolation=_isolation(body.get("isolation")),
         limits=parse_session_limits(body.get("limits")),
         reason=text(body, "reason"),
+        stopped_at=text(body, "stoppedAt"),
+        lost=body.get("lost") is True,
     )
 
 

@@ -51,6 +51,9 @@ class IndexEntry(NamedTuple):
     agents: int = 0
     socket: str | None = None
     tier: str | None = None
+    stopped_at: str | None = None
+    lost: bool = False
+    reason: str | None = None
 
 
 class Change(NamedTuple):
@@ -71,6 +74,9 @@ def entry_of(session: Session) -> IndexEntry:
         len(session.agents),
         session.socket,
         session.isolation and session.isolation.tier,
+        session.stopped_at,
+        session.lost,
+        session.reason,
     )
 
 
@@ -307,6 +313,9 @@ def _line_of(entry: IndexEntry, layout: Layout) -> bytes:
         "agents": entry.agents,
         "tmuxSocket": entry.socket,
         "tier": entry.tier,
+        "stoppedAt": entry.stopped_at,
+        "lost": entry.lost,
+        "reason": entry.reason,
     }
     return b"\n" + json.dumps(body, separators=(",", ":")).encode()
 
@@ -323,6 +332,9 @@ def _entry(item: Any) -> IndexEntry:  # noqa: ANN401 - raw JSON
         int(item.get("agents", 0)),
         _text(item.get("tmuxSocket")),
         _text(item.get("tier")),
+        _text(item.get("stoppedAt")),
+        item.get("lost") is True,
+        _text(item.get("reason")),
     )
 
 

@@ -1,11 +1,11 @@
 // One session: its team, messages, files and numbers.
 
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { Badge, Count, Loading, ProblemBox } from "../parts/basics.tsx";
+import { Count, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
 import { later } from "../parts/later.tsx";
 import type { AgentState, SessionDetail } from "../protocol/shapes.ts";
-import { useCell, useKeys, useWatched } from "../state/hooks.ts";
+import { useCell, useKeys, useNow, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref, type Route, type Tab } from "../state/route.ts";
@@ -41,6 +41,7 @@ function Known({ route, session }: { route: Here; session: Watched }): ReactNode
 
 function Shown({ route, session, detail }: { route: Here; session: Watched; detail: SessionDetail }): ReactNode {
   const mas = useMas();
+  const now = useNow();
   const screens = useScreens(route.id);
   const [composing, setComposing] = useState<string | null>(null);
   const compose = useCallback(() => {
@@ -68,7 +69,7 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
         <h1 className="name">
           <a href={sessionHref(route.id)}>{detail.name ?? detail.tmuxSession}</a>
         </h1>
-        <Badge state={detail.status} />
+        <SessionBadge session={detail} now={now} />
         {detail.reason && <span className="quiet">{detail.reason}</span>}
         {detail.tier && <span className="quiet" title="How far the kernel isolates its agents">isolation {detail.tier}</span>}
         {detail.status === "active" && <States agents={detail.agents} />}

@@ -1,7 +1,7 @@
 // All sessions: live, searchable, many at a time.
 
 import { memo, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
-import { Badge, Count, Empty, Loading, ProblemBox } from "../parts/basics.tsx";
+import { Count, Empty, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
 import type { AgentState, SessionInfo, SessionList, SessionStats, Status, Team } from "../protocol/shapes.ts";
 import { useCell, useDraft, useLoaded, useNow } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
@@ -10,10 +10,10 @@ import { teamOf } from "../state/teams.ts";
 import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
 import { ago, bytes, count, titleOf } from "../state/words.ts";
 
-type Filter = "all" | Status;
+type Filter = "all" | "lost" | Status;
 type Act = (verb: Verb, on: readonly SessionInfo[]) => Promise<void>;
 const NO_TEAMS: readonly Team[] = [];
-const FILTERS: readonly Filter[] = ["all", "active", "stopped", "error", "archived", "deleted"];
+const FILTERS: readonly Filter[] = ["all", "active", "stopped", "lost", "error", "archived", "deleted"];
 const STATES: readonly AgentState[] = ["blocked", "error", "working", "starting", "idle", "unknown", "exited"];
 
 export function SessionsPage(): ReactNode {
@@ -35,7 +35,7 @@ export function SessionsPage(): ReactNode {
   const shown = useMemo(() => {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = (value ?? []).filter(
-      (session) => (filter === "all" || session.status === filter) && words.every((word) => textOf(session, teams).includes(word)),
+      (session) => (filter === "all" || (filter === "lost" ? session.lost : session.status === filter)) && words.every((word) => textOf(session, teams).includes(word)),
     );
     return matching.sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
   }, [value, filter, query, teams]);
@@ -166,7 +166,7 @@ const Row = memo(function Row({ session, team, stats, marked, busy, tiers, now, 
         {isGone(session) ? title : <a href={sessionHref(session.sessionId)}>{title}</a>}
         <div className="quiet">{[session.tmuxSession, providersOf(session)].filter(Boolean).join(" · ")}</div>
       </th>
-      <td><Badge state={session.status} /></td>
+      <td><SessionBadge session={session} now={now} /></td>
       <td className="team-name">{team}</td>
       <td><Agents session={session} stats={stats} /></td>
       {tiers && <td className="tier" data-label="isolation">{session.tier}</td>}
@@ -224,5 +224,5 @@ function providersOf(session: SessionInfo): string {
 
 function textOf(session: SessionInfo, teams: readonly Team[]): string {
   const agents = session.agents.map((agent) => `${agent.role} ${agent.provider}`).join(" ");
-  return `${session.name ?? ""} ${session.sessionId} ${session.tmuxSession} ${session.status} ${teamOf(session, teams)} ${agents}`.toLowerCase();
+  return `${session.name ?? ""} ${session.sessionId} ${session.tmuxSession} ${session.status} ${session.lost ? "lost" : ""} ${teamOf(session, teams)} ${agents}`.toLowerCase();
 }

@@ -2,10 +2,11 @@
 
 import { useLayoutEffect, useRef, type ReactNode } from "react";
 import type { Problem } from "../protocol/api.ts";
-import type { AgentState, Status } from "../protocol/shapes.ts";
+import type { AgentState, SessionInfo, Status } from "../protocol/shapes.ts";
+import { ago } from "../state/words.ts";
 
 // A sign beside the colour, for whoever sees no colours.
-const SIGNS: Record<AgentState | Status, string> = {
+const SIGNS: Record<AgentState | Status | "lost", string> = {
   starting: "◌",
   idle: "●",
   working: "◐",
@@ -15,16 +16,28 @@ const SIGNS: Record<AgentState | Status, string> = {
   unknown: "?",
   active: "●",
   stopped: "■",
+  lost: "▲",
   archived: "▣",
   deleted: "✕",
 };
 
-export function Badge({ state, source, text, small = false }: { state: AgentState | Status; source?: string; text?: string; small?: boolean }): ReactNode {
+export function Badge({ state, source, text, small = false }: { state: AgentState | Status | "lost"; source?: string; text?: string; small?: boolean }): ReactNode {
   const title = [small && state, text, source && `told by ${source}`].filter(Boolean).join(" · ");
   return (
     <span className={`badge is-${state}`} title={title || undefined}>
       <span aria-hidden="true">{SIGNS[state] ?? "?"}</span> {small ? <span className="unseen">{state}</span> : state}
     </span>
+  );
+}
+
+/** How a session is; of one that does not run, since when and why. */
+export function SessionBadge({ session, now }: { session: Pick<SessionInfo, "status" | "lost" | "stoppedAt" | "reason">; now: number }): ReactNode {
+  const since = session.stoppedAt && `since ${session.stoppedAt}`;
+  return (
+    <>
+      <Badge state={session.lost ? "lost" : session.status} text={[session.reason, since].filter(Boolean).join(", ")} />
+      {session.stoppedAt && <span className="quiet"> {ago(session.stoppedAt, now)}</span>}
+    </>
   );
 }
 

@@ -32,6 +32,12 @@ export interface SessionInfo {
   agentCount: number;
   agents: AgentRun[];
   tier?: string | null;
+  /** When it stopped, or was found without its tmux session. */
+  stoppedAt?: string | null;
+  /** Nobody stopped it: its tmux session was gone. */
+  lost?: boolean;
+  /** Why it was stopped, where nobody asked for it. */
+  reason?: string | null;
 }
 
 export interface SessionDetail extends Omit<SessionInfo, "agents" | "agentCount"> {
@@ -39,8 +45,6 @@ export interface SessionDetail extends Omit<SessionInfo, "agents" | "agentCount"
   logs: Record<string, string>;
   agents: AgentView[];
   warnings: string[];
-  /** Why it was stopped, where nobody asked for it. */
-  reason?: string | null;
 }
 
 export interface SessionList {
