@@ -165,7 +165,7 @@ def test_an_example_session_directory_is_as_promised(site: Site) -> None:
     session = site.start("--team", "pair", "--name", "Ann O'Neil", "--command", AGENT)
     life = Life(site)
     life.ready(session)
-    until(lambda: len(os.listdir(site.session(session, "logs"))) == 7, "all logs")
+    until(lambda: len(os.listdir(site.session(session, "logs"))) == 8, "all logs")
     text = ["$ tree, with modes\n", *tree(site.session(session))]
     for name in (".session", "metadata.json", "config.json", "../.sessions.index", "../.index"):
         with open(site.session(session, name), encoding="utf-8") as file:

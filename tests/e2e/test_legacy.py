@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,12 +61,17 @@ def test_asking_for_the_old_mode_starts_an_isolated_session_and_says_so(
     assert_told(site, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("mode", ["legacy", "isolated", None, 7])
-def test_the_old_field_in_a_body_is_no_error(site: Site, mode: object) -> None:
-    body = json.dumps({"team": "solo", "sessionMode": mode})
-    done = site.mas("start", "--config", "-", "--command", "sleep 1000", input=body)
-    assert_told(site, done.stdout, done.stderr)
-    assert "sessionMode" not in read(site.session(done.stdout.strip(), "config.json"))
+def test_the_old_field_in_a_body_means_what_it_meant_and_nothing_else(site: Site) -> None:
+    def start(mode: object, code: int) -> subprocess.CompletedProcess[str]:
+        body = json.dumps({"team": "solo", "sessionMode": mode})
+        return site.mas("start", "--config", "-", "--command", "sleep 1000", input=body, code=code)
+
+    told = start("legacy", 0)
+    assert_told(site, told.stdout, told.stderr)
+    assert "Legacy" not in start("isolated", 0).stderr
+    for other in ("bogus", 7, {}, None):
+        assert "Unknown field 'sessionMode'" in start(other, 2).stderr
+    assert len(site.statuses()) == 2
 
 
 def test_the_answer_carries_the_lines_as_warnings(site: Site) -> None:
@@ -103,7 +109,9 @@ def test_no_answer_speaks_of_a_mode(site: Site) -> None:
         )
     ]  # fmt: skip
     assert {"mode", "sessionMode"}.isdisjoint(keys(answers))
-    for name in ("metadata.json", "config.json"):
-        assert {"mode", "sessionMode"}.isdisjoint(keys(json.loads(read(site.session(session, name)))))
+    config = json.loads(read(site.session(session, "config.json")))
+    assert config.pop("request")["sessionMode"] == "legacy"
+    for kept in (config, json.loads(read(site.session(session, "metadata.json")))):
+        assert {"mode", "sessionMode"}.isdisjoint(keys(kept))
     assert {"mode", "sessionMode"}.isdisjoint(keys(json.loads(read(site.path("sessions", ".sessions.index")))))
     assert "MODE" not in read(site.session(session, ".session"))

@@ -33,7 +33,7 @@ def _json(data: bytes) -> object:
         return None
 
 
-@PARSERS.of(RUN, "{}", '{"sessionMode":"x","team":"pair"}')
+@PARSERS.of(RUN, "{}", '{"sessionMode":"isolated","team":"pair"}')
 def run(ground: Ground, data: bytes) -> None:
     """A run is understood, or refused by what is wrong with it; written down, it is the same."""
     asked = parse_run(_json(data))

@@ -23,7 +23,7 @@ UNIT_NAME = st.from_regex(r"[a-z][a-z0-9_-]{0,31}", fullmatch=True).filter(lambd
 NAME = TEXT.filter(lambda name: bool(name) and name.isprintable() and name == name.strip() and name[0] != "-")
 VARIABLE = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 FIELDS = (
-    "agents name team provider env lazyUnits version sessionMode "
+    "agents name team provider env lazyUnits version sessionMode sessionId request "
     "metaManager units manager workers id role prompt model command routing isolation limits mode read memory cpu agent"
 )
 
@@ -62,6 +62,8 @@ RUNS = st.builds(
     lazy_units=st.booleans(),
     isolation=POLICIES,
     limits=SESSION_LIMITS,
+    session_id=st.none(),
+    request=st.none(),
 )
 JSON = st.recursive(
     st.none()
@@ -89,11 +91,11 @@ def test_any_body_is_a_run_or_bad_input(body: object) -> None:
         run = parse_run(body)
     except BadInput:
         return
-    assert parse_run(run_body(run)) == run
+    assert parse_run(run_body(run)) == run._replace(session_id=None, request=None)
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"agents": {}}, {"agents": None}, {"agents": {}, "sessionMode": "legacy"}, {"sessionMode": {"any": 1}}]
+    "body", [{}, {"agents": {}}, {"agents": None}, {"agents": {}, "sessionMode": "legacy"}, {"sessionMode": "isolated"}]
 )
 def test_a_run_that_asks_for_nothing_is_the_default_team_of_thirteen(body: dict[str, Any]) -> None:
     run = parse_run(body)
@@ -151,7 +153,13 @@ def test_a_team_is_asked_for_by_name() -> None:
         ({"env": {"A": "\ud800"}}, "A "),
         ({"provider": ["demo"]}, "provider must be text"),
         ({"lazyUnits": "yes"}, "lazyUnits"),
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
+        ({"sessionMode": "bogus"}, "Unknown field 'sessionMode'"),
+        ({"sessionMode": 5}, "Unknown field 'sessionMode'"),
+        ({"sessionMode": {"any": 1}}, "Unknown field 'sessionMode'"),
+        ({"sessionId": "550e8400"}, "Not a session id"),
+        ({"sessionId": 5}, "sessionId must be text"),
+        ({"request": "all"}, "request must be an object"),
         ({"routing": "chaos"}, "routing is 'chaos'; it can be hierarchy, open or a table"),
         ({"routing": 7}, "routing must be hierarchy, open or a table"),
         ({"routing": {"99": []}}, "routing: no agent '99' in this team"),

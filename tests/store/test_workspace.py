@@ -249,7 +249,7 @@ def test_a_clone_has_the_work_and_nothing_else_of_its_source(root: str, workspac
     assert workspace.copy_session(source, clone, None) == ["unit/00/pipe"]
     copy = Layout(root).session(clone).root
     assert read(os.path.join(copy, "unit", "00", "work.md")) == b"mine"
-    assert os.listdir(os.path.join(copy, "logs")) == []
+    assert os.listdir(os.path.join(copy, "logs")) == ["api.log"]
 
 
 def test_a_clone_of_a_source_without_units_or_with_a_link_for_them_has_empty_ones(

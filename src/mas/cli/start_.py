@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from typing import Any
 
 from mas.cli.command import Arguments, add_no_server, opened, summon_server
 from mas.cli.entry import everything
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import BadInput, NotFound
-from mas.model.ids import SessionId, parse_name, shown
+from mas.model.ids import SessionId, parse_name, parse_session_id, shown
 from mas.model.isolation import Mode
-from mas.model.run import Run, parse_run
+from mas.model.run import Run, as_asked, asks_for_legacy, parse_run
 from mas.model.team import Team
 from mas.model.teamfile import team_in
 from mas.model.views import SessionDetail
@@ -24,6 +25,7 @@ mas start --team solo --provider shell --attach
 mas start --command 'python3 -i' --name calculators
 mas start --config run.json --json
 mas start --isolation off
+mas start --id 550e8400-e29b-41d4-a716-446655440000
 """
 
 
@@ -39,6 +41,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run this command as every agent; no shell is involved",
     )
     parser.add_argument("--name", help="a name for people")
+    parser.add_argument(
+        "--id", metavar="UUID", help="the session's id, a UUID v4 that no session has (default: a new one)"
+    )
     parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
     parser.add_argument(
         "--isolation",
@@ -71,6 +76,8 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
         wanted = wanted._replace(team=named(args.team))
     return (
         wanted._replace(
+            session_id=parse_session_id(args.id.lower()) if args.id is not None else wanted.session_id,
+            request=_asked(args, body if isinstance(body, dict) else {}),
             name=parse_name(args.name) if args.name is not None else wanted.name,
             provider=args.provider or wanted.provider,
             command=args.program,
@@ -80,8 +87,24 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
             ),
         ),
         # The environment is this program's: a server would not see it.
-        legacy_asked() or (isinstance(body, dict) and "sessionMode" in body),
+        legacy_asked() or asks_for_legacy(body),
     )
+
+
+def _asked(args: Arguments, body: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for in the file and by options, which are called as a run's fields are."""
+    inner = body.get("isolation")
+    isolation = {**inner, "enforce": args.isolation} if args.isolation and isinstance(inner, dict) else args.isolation
+    said = {
+        "team": args.team,
+        "provider": args.provider,
+        "command": args.program,
+        "name": args.name,
+        "sessionId": args.id,
+        "lazyUnits": args.lazy_units or None,
+        "isolation": isolation,
+    }
+    return as_asked(body) | {key: value for key, value in said.items() if value is not None}
 
 
 def _read(path: str) -> object:

@@ -101,7 +101,7 @@ def _newest(mas: Mas, status: str) -> SessionInfo | None:
 
 
 def _started(mas: Mas, out: Render) -> SessionDetail:
-    session = mas.start(Run(), progress=out.progress("copying templates"))
+    session = mas.start(Run(request={}), progress=out.progress("copying templates"))
     for warning in session.warnings:
         out.talk(warning)
     out.talk(

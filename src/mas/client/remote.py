@@ -97,6 +97,8 @@ class RemoteMas:
         if not key or not key.isascii() or not key.isprintable():
             raise BadInput("A key is made of plain characters")
         body = run_body(_commands_written_out(run)) | ({"sessionMode": "legacy"} if legacy else {})
+        if run.session_id is not None:
+            body["sessionId"] = run.session_id
         return self._post(SessionDetail, "/runs", body, headers={"Idempotency-Key": key}, again=_AGAIN)
 
     def list(

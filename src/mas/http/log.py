@@ -1,11 +1,11 @@
-"""The server's log: one JSON line per request, in `api.log` and in the log of the session it was about."""
+"""The server's log: one JSON line per request, in `api.log` and in the logs of the sessions it was about or made."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any
@@ -24,7 +24,7 @@ class RequestLog:
     def __init__(self, write: Write, now: Callable[[], str]) -> None:
         self._write = write
         self._now = now
-        self._waiting: Queue[tuple[str | None, dict[str, Any]] | None] = Queue(_MOST_WAITING)
+        self._waiting: Queue[tuple[frozenset[str], dict[str, Any]] | None] = Queue(_MOST_WAITING)
         self._lost = 0
         self._thread = Thread(target=self._run, name="request-log", daemon=True)
         self._thread.start()
@@ -35,12 +35,14 @@ class RequestLog:
             return
         about = _SESSION.match(record["path"])
         # Only of sessions that were found: a guessed id must not make a file.
-        session_id = about[1] if about and 200 <= record["status"] < 400 else None
-        self.line(session_id, {"at": self._now(), "level": "info", "event": "request", **record})
+        found = {about[1]} if about and 200 <= record["status"] < 400 else set()
+        made = {record["sessionId"]} if "sessionId" in record else set()
+        self.line({"at": self._now(), "level": "info", "event": "request", **record}, found | made)
 
-    def line(self, session_id: str | None, record: dict[str, Any]) -> None:
+    def line(self, record: dict[str, Any], sessions: Iterable[str] = ()) -> None:
+        """Keep one line, in the server's log and in those of `sessions`."""
         try:
-            self._waiting.put_nowait((session_id, record))
+            self._waiting.put_nowait((frozenset(sessions), record))
         except Full:
             self._lost += 1
 
@@ -51,12 +53,12 @@ class RequestLog:
 
     def _run(self) -> None:
         while (item := self._waiting.get()) is not None:
-            session_id, record = item
+            sessions, record = item
             if self._lost:
                 record["lost"], self._lost = self._lost, 0
             text = json.dumps(record, ensure_ascii=False)
             self._write(None, text)
-            if session_id:
+            for session_id in sessions:
                 self._write(session_id, text)
         while True:
             try:
@@ -83,4 +85,4 @@ class LogHandler(logging.Handler):
         }
         if record.exc_info:
             body["trace"] = logging.Formatter().formatException(record.exc_info)
-        self._log.line(None, body)
+        self._log.line(body)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Header, Response
+from fastapi import APIRouter, Body, Header, Request, Response
 
 from mas.http.product import Product
 from mas.http.wire import RunBody, answer, answers
-from mas.model.run import parse_run
+from mas.model.run import as_asked, asks_for_legacy, parse_run
 from mas.model.teamfile import team_in
 from mas.model.views import SessionDetail
 
@@ -20,11 +20,15 @@ _KEY = "Asked again with the same key within a day, the answer is the session th
 @router.post("/runs", summary="Start a session", **answers(SessionDetail, 201, 404, 409, 410, 507))
 def start(
     mas: Product,
+    request: Request,
     body: Annotated[RunBody | None, Body()] = None,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200, description=_KEY)] = None,
 ) -> Response:
     """Start a session: the default team of 13, a team by name, or a custom one. All or nothing."""
     asked = body.model_dump(by_alias=True, exclude_none=True) if body else {}
     run = parse_run(asked, lambda name: team_in(mas.teams(), name))
-    session = mas.start(run, legacy="sessionMode" in asked, key=idempotency_key)
+    word_for_word = as_asked(body.model_dump(by_alias=True, exclude_unset=True) if body else {})
+    session = mas.start(run._replace(request=word_for_word), legacy=asks_for_legacy(asked), key=idempotency_key)
+    # So that the session's own log begins with the request that made it.
+    request.state.session_id = session.session_id
     return answer(session, 201, {"Location": f"/sessions/{session.session_id}"})

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Query, Request, Response
 
 from mas.http.product import Product, known
 from mas.http.wire import CloneBody, SessionPath, answer, answers, rendered
@@ -69,11 +69,14 @@ def restore(mas: Product, session_id: SessionPath) -> Response:
 
 
 @router.post("/sessions/{sessionId}/clone", summary="Clone", **answers(SessionDetail, 201, 404, 409, 410, 507))
-def clone(mas: Product, session_id: SessionPath, body: Annotated[CloneBody | None, Body()] = None) -> Response:
+def clone(
+    mas: Product, request: Request, session_id: SessionPath, body: Annotated[CloneBody | None, Body()] = None
+) -> Response:
     """A new session with the same configuration and a copy of the files; stopped, unless `start` is true."""
     wanted = body or CloneBody()
     with known(mas, session_id) as session:
         made = mas.clone(session, wanted.name, wanted.start)
+    request.state.session_id = made.session_id
     return answer(made, 201, {"Location": f"/sessions/{made.session_id}"})
 
 

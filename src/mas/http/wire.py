@@ -16,6 +16,7 @@ from mas.model.report import LONGEST_REPORT
 from mas.model.views import camel, wire
 
 UUID4 = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+_UUID4_ANY_CASE = UUID4.replace("a-f", "a-fA-F").replace("89ab", "89abAB")
 SessionPath = Annotated[str, Path(alias="sessionId", pattern=UUID4, description="The session's full UUID")]
 AgentPath = Annotated[str, Path(pattern="^[0-9]{2}$", description="Two digits, such as 00 or 21")]
 PROBLEM = "application/problem+json"
@@ -104,6 +105,10 @@ class RunBody(Body):
     restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
     isolation: Literal["auto", "require", "off"] | IsolationBody | None = None
     limits: SessionLimitsBody | None = None
+    session_id: (
+        Annotated[str, Field(pattern=_UUID4_ANY_CASE, description="The UUID v4 it is to have; 409 if it is taken")]
+        | None
+    ) = None
 
 
 class CloneBody(Body):

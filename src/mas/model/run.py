@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.fields import about, known, text
-from mas.model.ids import parse_name, shown
+from mas.model.ids import SessionId, parse_name, parse_session_id, shown
 from mas.model.isolation import (
     Policy,
     SessionLimits,
@@ -36,9 +36,12 @@ from mas.model.team import (
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIELDS = {
     "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation",
-    "limits", "version",
+    "limits", "sessionId", "request", "version",
 }  # fmt: skip
-CONFIG_VERSION = 1
+# What a session's config.json is written as. Version 1 had no `request`; both are read.
+CONFIG_VERSION = 2
+_BODY_VERSION = 1
+_MODES = ("legacy", "isolated")
 # Whoever runs a command of its own behaves as the provider of that name says.
 GENERIC = "generic"
 
@@ -54,6 +57,10 @@ class Run(NamedTuple):
     lazy_units: bool = False
     isolation: Policy = Policy()
     limits: SessionLimits = SessionLimits()
+    session_id: SessionId | None = None
+    """The id the session is to have; without one, MAS draws it."""
+    request: Mapping[str, Any] | None = None
+    """What was asked for, word for word; `config.json` keeps it beside what became of it."""
 
     @property
     def policy(self) -> Policy:
@@ -80,18 +87,18 @@ class Run(NamedTuple):
 
 
 def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
-    """A `POST /runs` body as a `Run`; `sessionMode` is tolerated and means nothing.
+    """A `POST /runs` body as a `Run`; `sessionMode` may say one of the two words it once could, and changes nothing.
 
     `named` knows the teams that can be asked for by name.
     """
     if not isinstance(body, Mapping):
         raise BadInput("A run must be a JSON object")
     fields = known(
-        {key: value for key, value in body.items() if key != "sessionMode"},
+        {key: value for key, value in body.items() if key != "sessionMode" or value not in _MODES},
         "a run",
         _FIELDS,
     )
-    if fields.get("version", CONFIG_VERSION) != CONFIG_VERSION:
+    if fields.get("version", CONFIG_VERSION) not in (_BODY_VERSION, CONFIG_VERSION):
         raise BadInput(f"This run was written by another version of MAS (version {fields['version']})")
     name = text(fields, "name")
     team_name = text(fields, "team")
@@ -124,7 +131,25 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
         lazy_units=lazy,
         isolation=isolation,
         limits=limits,
+        session_id=_session_id(fields),
+        request=_object(fields, "request") if "request" in fields else None,
     )
+
+
+def asks_for_legacy(body: object) -> bool:
+    """Whether a `POST /runs` body asks for the old single mode."""
+    return isinstance(body, Mapping) and body.get("sessionMode") == "legacy"
+
+
+def as_asked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What `config.json` keeps of a request; one that is itself such a file brings no older request along."""
+    return {key: value for key, value in body.items() if key != "request"}
+
+
+def _session_id(fields: Mapping[str, Any]) -> SessionId | None:
+    with about("sessionId"):
+        wanted = text(fields, "sessionId")
+        return None if wanted is None else parse_session_id(wanted.lower())
 
 
 def _object(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -138,8 +163,8 @@ def _object(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def run_body(run: Run) -> dict[str, Any]:
-    """The body that `parse_run` reads back as the same run."""
-    body: dict[str, Any] = {"version": CONFIG_VERSION, "agents": team_body(run.team)}
+    """The body that `parse_run` reads back as the same run: all of it but `session_id` and `request`."""
+    body: dict[str, Any] = {"version": _BODY_VERSION, "agents": team_body(run.team)}
     if run.team.name != CUSTOM:
         body["team"] = run.team.name
     if run.team.routing != Routing():

@@ -35,7 +35,8 @@ def start_once(world: World, run: Run, legacy: bool, progress: Progress | None, 
     """The same for a request that may be repeated: the session that `key` started, or a new one."""
     import json
 
-    asked = json.dumps([run_body(run), run.command, legacy], sort_keys=True).encode()
+    wanted = [run_body(run), run.command, legacy, *([run.session_id] if run.session_id else [])]
+    asked = json.dumps(wanted, sort_keys=True).encode()
     with world.keys().held(key, asked) as kept:
         if kept.is_other_request:
             raise BadInput("This key was used for another run", "use a new Idempotency-Key")
@@ -57,7 +58,8 @@ def start(
 ) -> SessionDetail:
     """Start a session as `run` says. `legacy` marks a request for the old single mode: it gets the warning.
 
-    `drawn` is told the id of what is about to be made.
+    It has the id that `run` asks for, or `AlreadyThere`; else one is drawn. `drawn` is told the id of what is about to
+    be made, once nobody else can make it.
     """
     run = run.settled(world.settings.provider)
     check_programs(world, run)
@@ -66,13 +68,12 @@ def start(
         isolation, to_know = choose_isolation(world, run)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
-        session_id = draw_id(world)
-        drawn(session_id)
+        session_id = run.session_id or draw_id(world)
         try:
-            session, warnings = _start_as(world, session_id, run, isolation, progress)
-        except (AlreadyThere, TmuxFull):
+            session, warnings = _start_as(world, session_id, run, isolation, progress, drawn)
+        except (AlreadyThere, TmuxFull) as error:
             # Another workspace has a tmux session of that name, or others took the room there was.
-            if attempt == _DRAWS - 1:
+            if attempt == _DRAWS - 1 or (run.session_id and isinstance(error, AlreadyThere)):
                 raise
             continue
         break
@@ -89,27 +90,57 @@ def start(
 
 def draw_id(world: World) -> SessionId:
     """An id whose first eight characters no session of this workspace has, wherever it is kept."""
-    kept = [
-        *world.layout.directories(),
-        *world.intents.sessions(),
-        *os.listdir(world.layout.archive),
-        *os.listdir(world.layout.trash),
-    ]
-    taken = {name[:PREFIX_LENGTH] for name in kept}
+    taken = {name[:PREFIX_LENGTH] for name in _kept(world)} | {
+        name[:PREFIX_LENGTH] for name in world.intents.sessions()
+    }
     while True:
         session_id = world.new_id()
         if session_id[:PREFIX_LENGTH] not in taken:
             return session_id
 
 
+def _kept(world: World) -> dict[str, str]:
+    """The id of every session there is, and the command that shows it or brings it back."""
+    kept = {name[:36]: f"mas undelete {name[:36]}" for name in os.listdir(world.layout.trash)}
+    kept |= {name[:36]: f"mas unarchive {name[:36]}" for name in os.listdir(world.layout.archive)}
+    return kept | {name: f"mas show {name}" for name in world.layout.directories()}
+
+
+def _check_free(world: World, session_id: SessionId) -> None:
+    """`AlreadyThere` if an id that somebody chose is a session's, or if another's tmux session has the same name."""
+    kept = _kept(world)
+    if session_id in kept:
+        raise AlreadyThere(f"Session {session_id} already exists", f"{kept[session_id]}, or start with another id")
+    for other in {*kept, *world.intents.sessions()} - {session_id}:
+        if tmux_name(other) == tmux_name(session_id):
+            raise AlreadyThere(
+                f"{session_id} begins like session {other}; both would be called {tmux_name(session_id)} in tmux",
+                "start with an id that has other first 8 characters",
+            )
+
+
 def _start_as(
-    world: World, session_id: SessionId, run: Run, isolation: Isolation, progress: Progress | None
+    world: World,
+    session_id: SessionId,
+    run: Run,
+    isolation: Isolation,
+    progress: Progress | None,
+    drawn: Callable[[SessionId], None],
 ) -> tuple[Session, tuple[str, ...]]:
     """The session, and what people should know of it."""
     name = tmux_name(session_id)
     ids = [agent.id for agent in run.team.agents()]
     socket = world.runtime.place(name, len(ids))
-    with Gate() as gate, world.intents.begin(session_id, "start", socket) as operation:
+
+    def free() -> None:
+        # Before the intent is written: should this process be killed, what an intent to start speaks of is removed.
+        if run.session_id:
+            _check_free(world, session_id)
+
+    with Gate() as gate, world.intents.begin(session_id, "start", socket, free) as operation:
+        # Again, now that others see this start: of two whose ids begin alike at most one goes on.
+        free()
+        drawn(session_id)
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.workspace.furnish(session_id)

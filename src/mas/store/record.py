@@ -97,9 +97,11 @@ class Records:
             raise Corrupt(path, _reason(error)) from None
 
     def save_run(self, session_id: SessionId, run: Run) -> None:
-        from mas.model.run import run_body
+        from mas.model.run import CONFIG_VERSION, run_body
 
-        write_atomic(self.paths(session_id).config, _dump(run_body(run)))
+        asked = {} if run.request is None else {"request": run.request}
+        body = run_body(run) | {"version": CONFIG_VERSION} | asked
+        write_atomic(self.paths(session_id).config, _dump(body))
 
     def load_run(self, session_id: SessionId) -> Run:
         """The configuration the session was created with."""

@@ -108,6 +108,8 @@ class Workspace:
         paths = self._layout.session(session_id)
         os.close(open_lock(paths.lock))
         make_directory(paths.logs, OPEN_DIR)
+        # There from the start, so that scripts can follow it; requests about the session come to be in it.
+        os.close(open_lock(paths.at("logs", "api.log")))
         make_directory(paths.private, PRIVATE_DIR)
         make_directory(paths.at(".mas", "launch"), PRIVATE_DIR)
 
