@@ -82,6 +82,8 @@ class Served(NamedTuple):
     events: str
     log: Callable[[str | None, str], None]
     watch_disk: Callable[[], None]
+    finish_work: Callable[[], None]
+    """Finish what a killed or failed command left half-done."""
 
 
 @contextmanager
@@ -91,6 +93,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     from mas.runtime.servers import raise_descriptor_limit
     from mas.service.courier import Courier
     from mas.service.disk import watch
+    from mas.service.reconcile import finish_work
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -111,6 +114,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
             events=world.layout.events,
             log=world.logs.api,
             watch_disk=lambda: watch(world),
+            finish_work=lambda: finish_work(world),
         )
     finally:
         courier.close()

@@ -221,6 +221,16 @@ def test_a_killed_server_leaves_no_helpers_and_its_agents_alone(served: Served) 
     check_world(served.site)
 
 
+def test_work_that_was_cut_short_is_finished_by_a_server_that_nobody_asks_anything(served: Served) -> None:
+    session = served.site.start("--no-server", "--team", "solo", "--command", "sleep 1000")
+    intent = {"session_id": session, "verb": "stop", "pid": 1, "at": "2026-01-01T00:00:00Z", "socket": None}
+    with open(served.site.path("sessions", ".mas", "intents", session), "w", encoding="utf-8") as file:
+        json.dump(intent, file)
+    until(lambda: not _intent(served), "the server to finish what was cut short")
+    assert "STATUS=stopped" in read(served.site.session(session, ".session"))
+    assert served.site.tmux_sessions() == set()
+
+
 class _Sent:
     """A request on its way, whose answer nobody waits for."""
 

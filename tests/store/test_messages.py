@@ -172,6 +172,27 @@ def test_a_message_that_waits_is_on_the_disk_before_its_sender_is_told(
         assert len(synced) == 3
 
 
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_message_whose_session_is_deleted_while_it_is_sent_is_on_the_disk_all_the_same(
+    layout: Layout, store: Messages, session: SessionId, fresh: bool
+) -> None:
+    message = a_message()
+    with ExitStack() as others:
+        if not fresh:
+            others.enter_context(store.open(session))
+        with store.open(session) as mailbox:
+            mailbox.add(message, lasting=False)
+            Workspace(layout).trash(session, NOW)
+            mailbox.make_last(message.id)
+            (trashed,) = Workspace(layout).trashed()
+            # What the database holds without its log.
+            copy = os.path.join(layout.root, "copy.db")
+            shutil.copyfile(os.path.join(trashed.path, ".mas", "messages.db"), copy)
+            with closing(sqlite3.connect(copy)) as connection:
+                assert connection.execute("SELECT id FROM messages").fetchall() == [(message.id,)]
+            assert mailbox.get(message.id) == message
+
+
 def test_threads_that_write_at_once_wait_for_one_another(store: Messages, session: str) -> None:
     """SQLite itself, with no patience at all, would refuse most of them."""
     each, writers = 20, 6

@@ -64,6 +64,7 @@ class Parts(NamedTuple):
     told: Callable[[dict[str, Any]], None]
     doors: Doors = MappingProxyType({})
     watch_disk: Callable[[], None] = lambda: None
+    finish_work: Callable[[], None] = lambda: None
 
     @property
     def cookie(self) -> str:
@@ -84,6 +85,7 @@ def create_app(parts: Parts) -> FastAPI:
         supervisor.start("loop", metrics.watch_loop)
         supervisor.start_every(_BETWEEN_ROUNDS, "courier", rounds.go)
         supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", parts.watch_disk)
+        supervisor.start_every(_BETWEEN_ROUNDS, "recovery", parts.finish_work)
         for path, make in parts.doors.items():
             door = make(parts.mas)
             app.router.routes.append(Route(path, door, include_in_schema=False))

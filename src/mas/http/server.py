@@ -117,6 +117,7 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
         log.request,
         doors,
         served.watch_disk,
+        served.finish_work,
     )
     app = create_app(parts)
     config = uvicorn.Config(

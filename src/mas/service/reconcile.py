@@ -14,6 +14,7 @@ from mas.model.session import Status
 from mas.runtime.runtime import Place
 from mas.runtime.threads import started
 from mas.service.world import World
+from mas.store.atomic import disk_errors
 from mas.store.registry import IndexEntry, entry_of
 
 
@@ -66,6 +67,12 @@ def settle(world: World) -> list[str]:
     from mas.service.recover import finish
 
     return finish(world)
+
+
+def finish_work(world: World) -> None:
+    """A round of a server: what somebody was killed over, or gave up, waits for no further command."""
+    with disk_errors():
+        settle(world)
 
 
 def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:

@@ -106,9 +106,19 @@ class Mailbox:
             return
         # Past SQLite, which leaves out writes that change nothing; and not in turn, so that many are one for the disk.
         database = self._sql.execute("PRAGMA database_list").fetchone()[2]
-        sync_file(f"{database}-wal")
-        if self._fresh:
-            sync_directory(os.path.dirname(database))
+        try:
+            sync_file(f"{database}-wal")
+            if self._fresh:
+                sync_directory(os.path.dirname(database))
+        except FileNotFoundError:
+            # The session was deleted since: its directory has another name, and only SQLite has its files open.
+            self._bring_over()
+
+    def _bring_over(self) -> None:
+        """Bring the log to the disk and into the database, wherever the two are by now."""
+        self._sql.execute("PRAGMA synchronous = FULL")
+        if self._sql.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]:
+            raise Busy("Another process keeps the session's messages from the disk", "try again")
 
     def begin(self, message_id: str, agent: str, at: str) -> None:
         """Say that a queued message is now being typed; the caller holds the right to type to the agent."""
