@@ -42,7 +42,7 @@ docs: .docs/.ready  ## Build the documentation into site/, with every link check
 docs-serve: .docs/.ready  ## Show the documentation on loopback, rebuilt as you write
 	NO_MKDOCS_2_WARNING=1 .docs/bin/python -m mkdocs serve --dev-addr 127.0.0.1:7718
 
-bench: setup  ## Measure against the floor and the witnesses, write benchmarks/RESULTS.md
+bench: setup  ## Measure against the floor and the witnesses; write RESULTS.md and all figures in the docs
 	$(BIN)/python -m benchmarks
 
 bench-peers: setup .peers/.ready  ## Measure beside tmux, libtmux, tmuxp and another orchestrator (ARGS=--quick)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.document`: write docs/benchmarks.md and its plots from the files that the last runs left."""
+"""`python -m benchmarks.document`: write docs/benchmarks.md, its plots and README's figures from the last results."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from benchmarks.peers.picture import picture
@@ -21,7 +22,9 @@ _DOCS = os.path.join(os.path.dirname(_HERE), "docs")
 RESULTS = os.path.join(_HERE, "RESULTS.md")
 PEERS = os.path.join(_HERE, "PEERS.json")
 PAGE = os.path.join(_DOCS, "benchmarks.md")
+README = os.path.join(os.path.dirname(_HERE), "README.md")
 _PICTURES = os.path.join(_DOCS, "pictures")
+_WIDTH = 120
 
 BOUNDS = (
     ("start 13 agents, isolation off, small templates", r"start 13 agents, isolation off"),
@@ -36,6 +39,11 @@ BOUNDS = (
     ("registry change with 10,000 entries", r"with 10,000 entries"),
 )
 """Every work that has a bound, and which measured rows show it."""
+
+_FIGURES = re.compile(r"(<!-- figures: make bench writes them -->\n).*?(\n *<!-- end of figures -->)", re.DOTALL)
+_STARTED = "start 13 agents, isolation off"
+_COMMAND = "`mas start` as a command of its own"
+_RUNNING = "start 13 agents until each program really runs"
 
 _BEGINNING = """# Benchmarks
 
@@ -68,16 +76,20 @@ which types the name of a program into a shell: here that program is the one tha
 
 def main() -> int:
     write()
-    print(f"wrote {os.path.relpath(PAGE)}")
+    print(f"wrote {os.path.relpath(PAGE)} and the figures of {os.path.relpath(README)}")
     return 0
 
 
 def write() -> None:
-    """The page anew, and the plots; nothing where nobody has compared yet."""
-    if not os.path.exists(PEERS):
-        return
+    """Write README's figures, and where a comparison was run, the page and its plots."""
     with open(RESULTS, encoding="utf-8") as file:
         results = file.read()
+    with open(README, encoding="utf-8") as file:
+        text = readme(file.read(), results)
+    with open(README, "w", encoding="utf-8") as file:
+        file.write(text)
+    if not os.path.exists(PEERS):
+        return
     with open(PEERS, encoding="utf-8") as file:
         peers = json.load(file)
     os.makedirs(_PICTURES, exist_ok=True)
@@ -86,6 +98,24 @@ def write() -> None:
             file.write(drawn)
     with open(PAGE, "w", encoding="utf-8") as file:
         file.write(page(results, peers))
+
+
+def readme(text: str, results: str) -> str:
+    """README with the figures of a result file of `make bench`."""
+    rows = {row[0]: row for row in read(results)}
+    started, command, running = rows[_STARTED], rows[_COMMAND], rows[_RUNNING]
+    sentence = (
+        f"Starting thirteen agents, durably recorded, takes {started[1]}: {_short(started[3])} times what tmux alone"
+        f" needs to open thirteen panes (`mas start` as a command, Python's own start included: {command[1]})."
+        f" Their programs run {running[1]} after the call, {_short(running[3])} times tmux alone, because each has a"
+        " launcher of its own."
+    )
+    written = fill(sentence, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return _FIGURES.sub(lambda match: f"{match[1]}{written}{match[2]}", text)
+
+
+def _short(ratio: str) -> str:
+    return f"{float(ratio):.1f}"
 
 
 def page(results: str, peers: Mapping[str, Any]) -> str:

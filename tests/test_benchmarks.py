@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -92,3 +93,21 @@ def test_the_page_and_its_plots_are_what_the_last_runs_left() -> None:
         assert f"(pictures/{name})" in written
         with open(os.path.join(os.path.dirname(document.PAGE), "pictures", name), encoding="utf-8") as file:
             assert file.read() == drawn
+
+
+def test_the_figures_of_the_readme_are_those_of_the_result_file() -> None:
+    with open(document.RESULTS, encoding="utf-8") as file:
+        results = file.read()
+    with open(document.README, encoding="utf-8") as file:
+        written = file.read()
+    assert written == document.readme(written, results), "run: .venv/bin/python -m benchmarks.document"
+    started = next(row for row in report.read(results) if row[0] == document._STARTED)
+    other = results.replace(" | ".join(started[1:4]), "1.0 ms | 0.1 ms (one tmux invocation) | 9.94")
+    assert "9.9 times" in document.readme(written, other)
+    assert "9.9 times" not in written
+
+
+def test_no_figure_of_speed_in_the_readme_is_typed_by_hand() -> None:
+    with open(document.README, encoding="utf-8") as file:
+        by_hand = document._FIGURES.sub("", file.read())
+    assert not re.findall(r"\d+(?:\.\d+)? (?:times|ms)\b", by_hand)
