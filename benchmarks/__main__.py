@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print, write RESULTS.md and all figures in the docs; fails if a bound is not held."""
+"""`python -m benchmarks`: measure, print, write RESULTS.md and all figures in the docs; fails if a bound is broken."""
 
 from __future__ import annotations
 

@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from mas.model.views import camel
-from reference.markdown import code, paragraphs, plain, table
+from reference.markdown import code, paragraphs, plain, sentence, table
 
 _PROMISE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "golden", "openapi.json")
 _SHAPES = "shapes.md"
 _UNTAGGED = "events"
 _ORDER = ("sessions", "agents", "messages", "approvals", "files", "events", "upkeep", "about", "sign in")
 _PROBLEM = "Problem"
+_WHOLE = (
+    "Every parameter and field is at `/docs` and `/openapi.json` of a server that runs, and on this page in the site"
+    " that `make docs` builds."
+)
 
 Schema = dict[str, Any]
 
@@ -28,12 +32,41 @@ def description() -> Schema:
 
 
 def calls() -> str:
-    """Every call by group: what it takes, answers and refuses."""
-    groups: dict[str, list[str]] = {group: [] for group in _ORDER}
+    """Every call by group: what it takes, returns and refuses."""
+    return paragraphs(
+        part
+        for group, found in _groups().items()
+        for part in (f"## {group.capitalize()}", *(_call(verb, path, call) for verb, path, call in found))
+    )
+
+
+def call_summaries() -> str:
+    """Every call by group, a line each."""
+    head = ("call", "what it does", "returns")
+    tables = ((group, table(head, map(_summary, found))) for group, found in _groups().items())
+    return paragraphs([_WHOLE, *(part for group, rows in tables for part in (f"## {group.capitalize()}", rows))])
+
+
+def shape_summaries() -> str:
+    """Every shape, a line each."""
+    schemas = description()["components"]["schemas"]
+    rows = ((code(name), sentence(_as_on_the_wire(schema.get("description", "")))) for name, schema in schemas.items())
+    return paragraphs([_WHOLE, table(("shape", "what it is"), ((name, plain(text)) for name, text in rows))])
+
+
+def _groups() -> dict[str, list[tuple[str, str, Schema]]]:
+    groups: dict[str, list[tuple[str, str, Schema]]] = {group: [] for group in _ORDER}
     for path, verbs in description()["paths"].items():
         for verb, call in verbs.items():
-            groups.setdefault(call.get("tags", [_UNTAGGED])[0], []).append(_call(verb, path, call))
-    return paragraphs(part for group, found in groups.items() for part in (f"## {group.capitalize()}", *found))
+            groups.setdefault(call.get("tags", [_UNTAGGED])[0], []).append((verb, path, call))
+    return groups
+
+
+def _summary(one: tuple[str, str, Schema]) -> tuple[str, str, str]:
+    verb, path, call = one
+    good = (_schema_of(reply) for status, reply in call["responses"].items() if status < "300")
+    kinds = dict.fromkeys(re.sub(r"\[(\w+)\]\([^)]*\)", r"`\1`", _kind(schema)) for schema in good)
+    return code(f"{verb.upper()} {path}"), plain(sentence(_as_on_the_wire(call["description"]))), " or ".join(kinds)
 
 
 def shapes() -> str:
@@ -63,11 +96,11 @@ def _takes(call: Schema) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _answers(call: Schema) -> str:
-    """What it answers, by status, and the statuses of its refusals."""
+    """What it returns, by status, and the statuses of its refusals."""
     kinds = {status: _kind(_schema_of(reply)) for status, reply in call["responses"].items()}
     refusals = [status for status, kind in kinds.items() if _PROBLEM in kind]
     good = (f"{status} with {kind}" for status, kind in kinds.items() if status not in refusals)
-    return f"Answers {' or '.join(good)}. Refuses with {', '.join(refusals)}."
+    return f"Returns {' or '.join(good)}. Refuses with {', '.join(refusals)}."
 
 
 def _schema_of(part: Schema) -> Schema:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mas.cli.main import GROUPS, HIDDEN, Formatter, Parser, load, top_parser
-from reference.markdown import code, fenced, paragraphs, plain, table
+from mas.cli.main import COMMANDS, GROUPS, HIDDEN, CommandModule, Formatter, Parser, load, top_parser
+from reference.markdown import code, fenced, paragraphs, plain, sentence, table
 
 _INSIDE = "Called by programs"
 _WIDTH = 78
+_HELP = (
+    "`mas COMMAND --help` shows the options and examples of a command. In the site that `make docs` builds, this page"
+    " has them all."
+)
 
 
 class _Wide(Formatter):
@@ -23,6 +27,12 @@ def commands() -> str:
     return paragraphs(part for title, names in _groups() for part in (f"## {title}", *map(_command, names)))
 
 
+def summaries() -> str:
+    """Every command by group, a line each."""
+    tables = ((title, table(("command", "what it does"), map(_summary, names))) for title, names in _groups())
+    return paragraphs([_HELP, *(part for title, rows in tables for part in (f"## {title}", rows))])
+
+
 def common_options() -> str:
     """What every command takes."""
     return table(("option", "meaning"), _rows(top_parser()))
@@ -34,6 +44,15 @@ def _groups() -> Iterator[tuple[str, list[str]]]:
     yield _INSIDE, list(HIDDEN)
 
 
+def _summary(name: str) -> tuple[str, str]:
+    return code(f"mas {name}"), plain(COMMANDS.get(name) or sentence(_about(load(name))))
+
+
+def _about(module: CommandModule) -> str:
+    """What a command says of itself in its help."""
+    return (module.__doc__ or "").partition(": ")[2].strip()
+
+
 def _command(name: str) -> str:
     module = load(name)
     parser = Parser(prog=f"mas {name}", add_help=False, formatter_class=_Wide)
@@ -41,7 +60,7 @@ def _command(name: str) -> str:
     return paragraphs(
         (
             f"### mas {name}",
-            (module.__doc__ or "").partition(": ")[2].strip(),
+            _about(module),
             fenced(parser.format_usage().removeprefix("usage: ").replace("\n       ", "\n")),
             table(("argument", "meaning"), _rows(parser)),
             fenced(module.EXAMPLES, "sh"),

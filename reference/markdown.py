@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-# Where a page has a part put in; who reads it in the repository sees how to get it.
-MARKER = re.compile(r"^\*Made from the code by `make docs`: ([a-z-]+)\.\*$", re.MULTILINE)
+# Where a page has a part that is made from the code: in the repository a short form of it, in the site all of it.
+MARKER = re.compile(r"^<!-- made from the code: ([a-z-]+) -->\n(.*?)\n<!-- end -->$", re.MULTILINE | re.DOTALL)
 
 
 def code(text: str) -> str:
@@ -20,6 +20,11 @@ def fenced(text: str, language: str = "text") -> str:
 def plain(text: str) -> str:
     """Text that stands for itself, in one line."""
     return " ".join(text.split()).replace("<", "&lt;").replace("|", "\\|")
+
+
+def sentence(text: str) -> str:
+    """The first sentence of a text."""
+    return re.split(r"(?<=\.)\s", text.strip())[0]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

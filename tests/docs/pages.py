@@ -26,7 +26,7 @@ def written(path: str) -> str:
 @cache
 def page(name: str) -> str:
     """A page of the reference as it is in the site."""
-    return MARKER.sub(lambda match: PARTS[match[1]](), written(f"docs/reference/{name}.md"))
+    return MARKER.sub(lambda match: PARTS[match[1]].whole(), written(f"docs/reference/{name}.md"))
 
 
 def section(name: str, heading: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import os
 import re
+from pathlib import Path
+
+import pytest
 
 from mas import settings
 from mas.cli.main import COMMANDS, EXIT_CODES, HIDDEN, command_parser, load
@@ -23,7 +26,7 @@ from mas.store.workspace import Workspace
 from reference.calls import description
 from reference.errors import kinds
 from reference.markdown import MARKER, plain
-from reference.parts import PARTS
+from reference.parts import PARTS, with_short_parts
 from tests.docs.pages import names, page, rows, section, sources, words, written
 from tests.site import REPOSITORY, short_directory
 from tests.store.samples import NOW, new_id
@@ -37,9 +40,26 @@ def test_every_marker_names_a_part_and_every_part_is_on_one_page() -> None:
         name
         for file in sorted(os.listdir(os.path.join(REPOSITORY, "docs", "reference")))
         if file.endswith(".md")
-        for name in MARKER.findall(written(f"docs/reference/{file}"))
+        for name, _ in MARKER.findall(written(f"docs/reference/{file}"))
     ]
     assert sorted(used) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("name", ["cli", "http", "shapes", "errors", "metrics"])
+def test_what_a_page_in_the_repository_has_of_the_code_is_up_to_date(name: str) -> None:
+    path = f"docs/reference/{name}.md"
+    wanted = with_short_parts(written(path))
+    if os.environ.get("UPDATE_GOLDEN"):
+        Path(REPOSITORY, path).write_text(wanted, "utf-8")
+    assert written(path) == wanted, "run: .venv/bin/python -m reference write"
+
+
+def test_the_pages_in_the_repository_name_every_command_and_call() -> None:
+    for name in (*COMMANDS, *HIDDEN):
+        assert f"| `mas {name}` | " in written("docs/reference/cli.md")
+    for path, verbs in description()["paths"].items():
+        for verb in verbs:
+            assert f"| `{verb.upper()} {path}` | " in written("docs/reference/http.md")
 
 
 def test_every_variable_is_named_and_none_that_nobody_knows() -> None:
@@ -116,8 +136,8 @@ def test_every_frame_of_a_terminal_is_told() -> None:
 
 def test_every_metric_is_told() -> None:
     used = set(re.findall(r'"(mas_[a-z_]+)"', written("src/mas/http/metrics.py")))
-    assert {row[0].strip("`") for row in rows(PARTS["metrics"]())} == used
-    assert "`session`" in next(row for row in rows(PARTS["metrics"]()) if "mas_session_processes" in row[0])[2]
+    assert {row[0].strip("`") for row in rows(PARTS["metrics"].whole())} == used
+    assert "`session`" in next(row for row in rows(PARTS["metrics"].whole()) if "mas_session_processes" in row[0])[2]
 
 
 def test_every_kind_of_event_is_told_with_its_fields() -> None:
