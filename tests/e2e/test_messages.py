@@ -475,6 +475,10 @@ def test_a_text_can_come_from_a_file(site: Site) -> None:
     path = write("from\na file\n", site.directory, "brief.md")
     site.mas("send", "--session", session, "00", "--file", path)
     assert received(site, session, "00", 1) == b"from\na file\n"
+    with open(path, "wb") as file:
+        # Cut off where reading stops, the last character is half a one.
+        file.write(b"x" + "é".encode() * (1 << 19))
+    assert "more than 1048576 bytes" in site.mas("send", "--session", session, "00", "--file", path, code=2).stderr
     for bad in (("00", "text", "--file", path), ("00", "--file", f"{path}.none"), ("00", "--file", site.directory)):
         site.mas("send", "--session", session, *bad, code=2)
 

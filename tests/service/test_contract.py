@@ -178,6 +178,8 @@ def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
         "send": lambda: mas.send(UNKNOWN, "00", "hello"),
         "messages": lambda: mas.messages(UNKNOWN),
         "output": lambda: mas.output(UNKNOWN, "00", 10),
+        "logs": lambda: mas.logs(UNKNOWN, None, 10),
+        "logs of an agent": lambda: mas.logs(UNKNOWN, "00", 10),
         "approvals": lambda: mas.approvals(UNKNOWN),
         "answer": lambda: mas.answer(UNKNOWN, "00", True),
         "restart agent": lambda: mas.restart_agent(UNKNOWN, "00"),
@@ -464,6 +466,13 @@ def test_the_ids_and_boxes_of_messages_are_checked(mas: Mas) -> None:
         mas.messages(session, "00", box="outbox")
     with pytest.raises(BadInput):
         mas.messages(session, limit=-1)
+
+
+def test_the_log_of_a_damaged_session_can_be_read(mas: Mas, site: Site) -> None:
+    session = started(mas)
+    mas.stop(session)
+    os.unlink(site.session(session, "metadata.json"))
+    assert "start 1 agents" in mas.logs(session, None, 10)
 
 
 def test_an_agents_output_log_and_variables_can_be_read(mas: Mas, site: Site) -> None:

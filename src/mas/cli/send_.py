@@ -90,9 +90,13 @@ def message_text(args: Arguments, out: Render) -> str:
 def _file(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            return file.read(LARGEST + 1).decode()
+            data = file.read(LARGEST + 1)
     except OSError as error:
         raise BadInput(f"Cannot read {path}: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise BadInput(f"{path} has more than {LARGEST} bytes (1 MiB), the most that a message may have")
+    try:
+        return data.decode()
     except UnicodeDecodeError:
         raise BadInput("A message must be valid UTF-8") from None
 

@@ -71,7 +71,6 @@ def restart(
 def logs(mas: Product, session_id: SessionPath, agent: SomeAgent = None, lines: SomeLines = 100) -> Response:
     """The last lines of the session's log, or of an agent's."""
     with known(mas, session_id) as session:
-        mas.show(session)
         return answer(LogText(agent, mas.logs(session, agent, lines)))
 
 

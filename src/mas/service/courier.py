@@ -161,9 +161,11 @@ class Courier:
         try:
             while not self._is_done(key, self._deliver(key, deadline, opened)):
                 opened = None
-        finally:
+        except BaseException:
+            # Only here: when it is done, `_is_done` has let go of it, and by now another may have begun.
             with self._lock:
                 self._running.pop(key, None)
+            raise
 
     def _is_done(self, key: _Key, held: Held | None) -> bool:
         """Note how it ended; False if it is to be gone through once more."""

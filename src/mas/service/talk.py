@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.model.errors import Conflict, NoAgent
+from mas.model.errors import Conflict, NoAgent, NoSession
 from mas.model.ids import SessionId
 from mas.model.reports import AgentOutput
 from mas.model.session import Session, Status
@@ -34,6 +34,9 @@ def logs(world: World, session_id: SessionId, agent: str | None, lines: int) -> 
 def log_path(world: World, session_id: SessionId, agent: str | None) -> str:
     paths = world.layout.session(session_id)
     if agent is None:
+        # Not by its files: the log of a damaged session says how it came to that.
+        if not world.layout.is_session(session_id):
+            raise NoSession(session_id)
         return paths.session_log()
     known_agent(world.records.load(session_id), agent)
     return paths.agent_log(agent)
