@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 
 import pytest
 
@@ -93,6 +94,56 @@ def test_a_damaged_file_of_a_session_is_kept_and_written_anew(site: Site, name: 
     assert_whole(site, active, stopped)
 
 
+def called(site: Site, session: str) -> str:
+    """What `.session` calls the session's status."""
+    return dict(line.split("=", 1) for line in read(site.session(session, ".session")).splitlines())["STATUS"]
+
+
+@pytest.mark.parametrize("files", [("metadata.json",), (".session",), ("metadata.json", ".session")])
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_session_is_called_so_in_its_own_file_and_repaired_it_says_the_truth_again(
+    site: Site, files: tuple[str, ...], how: str
+) -> None:
+    active, stopped = two_sessions(site)
+    left = [damage(site.session(session, name), how) for session in (active, stopped) for name in files]
+    assert site.statuses() == {active: "error", stopped: "error"}
+    assert (called(site, active), called(site, stopped)) == ("error", "error")
+    journal = read(site.path("sessions", ".index"))
+    site.mas("list")
+    assert read(site.path("sessions", ".index")) == journal, "what is known to be damaged is not marked again"
+    site.mas("repair")
+    assert (called(site, active), called(site, stopped)) == ("active", "stopped")
+    aside = [
+        kept for session in (active, stopped) for name in files for kept in kept_aside(site.session(session, name))
+    ]
+    assert {data for data in left if data is not None} <= set(aside)
+    assert_whole(site, active, stopped)
+
+
+def test_a_damaged_session_that_a_rebuilt_registry_found_is_called_so_too(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.mas("stop", session)
+    damage(site.session(session, "metadata.json"), "torn")
+    damage(site.path("sessions", ".sessions.index"), "missing")
+    assert site.statuses() == {session: "error"}
+    assert called(site, session) == "error"
+    site.mas("repair")
+    assert site.four_places(session) == {"stopped"}
+
+
+def test_a_damaged_session_whose_own_file_cannot_be_written_is_listed_as_damaged(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.mas("stop", session)
+    damage(site.session(session, "metadata.json"), "garbage")
+    own = site.session(session, ".session")
+    os.unlink(own)
+    # Nothing can be renamed over a directory that holds something, nor this one aside.
+    os.makedirs(os.path.join(own, "in-the-way"))
+    for _ in range(2):
+        assert site.statuses() == {session: "error"}
+    assert os.listdir(site.path("sessions", ".mas", "intents")) == []
+
+
 @pytest.mark.parametrize("how", ["missing", "torn"])
 def test_all_files_at_once(site: Site, how: str) -> None:
     active, stopped = two_sessions(site)
@@ -171,7 +222,7 @@ def test_what_a_newer_version_wrote_is_left_as_it_is(site: Site, name: str, stat
     site.mas("stop", session)
     path = site.session(session, name)
     whole = read(path)
-    newer = whole.replace('"version": 1', '"version": 2')
+    newer = re.sub(r'"version": \d', '"version": 3', whole, count=1)
     write(newer, path)
     assert site.statuses() == {session: status}
     assert "written by a newer MAS" in site.mas("restore", session, code=5).stderr

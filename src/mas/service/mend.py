@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId
 from mas.model.session import Session, Status
@@ -10,7 +13,7 @@ from mas.service.stop import TMUX_GONE, set_status
 from mas.service.team import close_team, place_of
 from mas.service.world import World
 from mas.store.atomic import disk_errors, set_aside
-from mas.store.registry import IndexEntry, entry_of
+from mas.store.registry import IndexEntry, entry_of, known_of
 
 
 def mend(world: World, damaged: list[IndexEntry], lost: list[SessionId]) -> tuple[dict[str, IndexEntry], list[str]]:
@@ -19,7 +22,7 @@ def mend(world: World, damaged: list[IndexEntry], lost: list[SessionId]) -> tupl
     warnings = []
     for entry in damaged:
         warnings.append(f"Session {entry.session_id} is damaged: mas repair")
-        if entry.status is Status.ERROR:
+        if entry.status is Status.ERROR and world.records.is_called_damaged(SessionId(entry.session_id)):
             continue
         try:
             with disk_errors():
@@ -77,11 +80,23 @@ def _mark_damaged(world: World, entry: IndexEntry) -> IndexEntry:
                 return entry
             try:
                 session = world.records.load(session_id)
-                set_aside(world.layout.session(session_id).record, world.now())
+                record = world.layout.session(session_id).record
+                if os.path.lexists(record):
+                    set_aside(record, world.now())
                 set_status(world, session, Status.ERROR)
-            except (Corrupt, FileNotFoundError):
-                world.registry.put(marked)
+            except (Corrupt, FileNotFoundError) as error:
+                _call_damaged(world, entry, error)
             operation.done()
     except Busy:
         return entry
     return marked
+
+
+def _call_damaged(world: World, entry: IndexEntry, error: Corrupt | FileNotFoundError) -> None:
+    """Call a session `error` in `.session` and the registry: its `metadata.json` cannot be read."""
+    if isinstance(error, Corrupt) and not error.is_newer:
+        # A directory that cannot be written to is no reason not to list it as what it is.
+        with suppress(OSError):
+            world.records.call_damaged(SessionId(entry.session_id), known_of(entry), world.now())
+    if entry.status is not Status.ERROR:
+        world.registry.put(entry._replace(status=Status.ERROR))

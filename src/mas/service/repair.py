@@ -19,7 +19,7 @@ from mas.service.stop import TMUX_GONE, set_status
 from mas.service.world import World
 from mas.store.atomic import set_aside
 from mas.store.launch import launch_path, read_launch
-from mas.store.registry import entry_of
+from mas.store.registry import entry_of, known_of
 
 
 def repair(world: World, dry_run: bool) -> Repair:
@@ -123,7 +123,7 @@ def _known(world: World, session_id: SessionId) -> dict[str, str]:
         entry = next(entry for entry in world.registry.read() if entry.session_id == session_id)
     except (Corrupt, StopIteration):
         return {}
-    return {"createdAt": entry.created_at, "tmuxSocket": entry.socket or ""}
+    return known_of(entry)
 
 
 def _registry(world: World, dry_run: bool) -> Iterator[Finding]:

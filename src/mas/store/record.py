@@ -18,7 +18,7 @@ from mas.model.isolation import (
     session_limits_body,
 )
 from mas.model.session import AgentRun, Session, Status
-from mas.store.atomic import read_file, remove_unfinished, write_atomic
+from mas.store.atomic import read_file, remove_unfinished, set_aside, write_atomic
 from mas.store.layout import Layout, SessionPaths
 from mas.store.shellfile import parse_pairs, quote_pairs
 from mas.store.stamp import is_settled, stamp_of
@@ -189,6 +189,27 @@ class Records:
         except Corrupt as error:
             found.append(error)
         return found
+
+    def is_called_damaged(self, session_id: SessionId) -> bool:
+        """Whether `.session` says that the session is damaged, or is not to: a newer MAS wrote the rest."""
+        try:
+            if self.pairs(session_id).get("STATUS") == Status.ERROR:
+                return True
+            self.load(session_id)
+        except (Corrupt, NoSession) as error:
+            return isinstance(error, Corrupt) and error.is_newer
+        return False
+
+    def call_damaged(self, session_id: SessionId, known: Mapping[str, str], now: str) -> None:
+        """Have `.session` say `error`; an unreadable one is set aside and written with what is known."""
+        paths = self.paths(session_id)
+        try:
+            pairs = self.pairs(session_id)
+        except Corrupt:
+            pairs = _pairs(self.rebuild(session_id, known, now), paths)
+            if os.path.lexists(paths.record):
+                set_aside(paths.record, now)
+        write_atomic(paths.record, quote_pairs(pairs | {"STATUS": Status.ERROR}))
 
     def rebuild(self, session_id: SessionId, known: Mapping[str, str], now: str) -> Session:
         """A session as far as anything still tells it: `.session`, `config.json`, `known` (the registry)."""

@@ -80,6 +80,11 @@ def entry_of(session: Session) -> IndexEntry:
     )
 
 
+def known_of(entry: IndexEntry) -> dict[str, str]:
+    """What an entry tells of a session whose own files are damaged."""
+    return {"createdAt": entry.created_at, "tmuxSocket": entry.socket or ""}
+
+
 class Registry:
     """The sessions of one workspace, as its listings see them."""
 
