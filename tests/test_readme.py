@@ -25,10 +25,13 @@ def plain(text: str, home: str) -> str:
     text = text.replace(home, "/home/you")
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"(?<=mas-)[0-9a-f]{8}|\b[0-9a-f]{8}\b", "ID8", text)
-    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
+    # The page shows what a terminal does; here nothing is one, so times are in UTC.
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+ (?:s|min) ago", "TIME", text)
+    text = re.sub(r"(?<=[A-Z]) \(UTC\)", "", text)
+    text = re.sub(r"\b(lost|stopped) TIME", r"\1", text)
+    # Columns are as wide as what is in them.
+    text = re.sub(r"(?<=\S) {2,}", "  ", text)
     text = re.sub(r"\bm-[0-9a-f]{16}\b", "MESSAGE", text)
-    # How far agents are isolated is the machine's, and that of tests.
-    text = re.sub(r"(?<=  13      )[ABD](?=  )", "TIER", text)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 

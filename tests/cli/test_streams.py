@@ -78,7 +78,7 @@ def test_what_no_terminal_reads_has_no_escape_codes(site: Site, env: dict[str, s
 def test_a_terminal_gets_colour_unless_it_says_no(site: Site) -> None:
     session = site.start()
     with terminal(site, "list") as shown:
-        assert f"{session}  {ESCAPE}[32mactive{ESCAPE}[0m" in shown.end()
+        assert f"{session[:8]}  -     {ESCAPE}[32mactive{ESCAPE}[0m" in shown.end()
     for refusal in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         with terminal(site, "list", env=refusal) as shown:
             assert ESCAPE not in shown.end()

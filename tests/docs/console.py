@@ -17,14 +17,16 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LEFT_OUT = "…"
 # What differs from run to run, and from machine to machine.
 _PLAIN = (
-    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "TIME"),
+    # A page shows what a terminal does; here nothing is one, so times are in UTC.
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+ (?:s|min) ago"), "TIME"),
+    (re.compile(r"(?<=[A-Z]) \(UTC\)"), ""),
+    (re.compile(r"\b(lost|stopped) TIME"), r"\1"),
     (re.compile(r"\bm-[0-9a-f]{16}\b"), "MESSAGE"),
     (re.compile(r"\[[0-9a-f]{6} by "), "[WORK by "),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (re.compile(r"code=[0-9a-f]+"), "code=CODE"),
     (re.compile(r"-[0-9a-f]{6}\.service"), "-UNIT.service"),
     (re.compile(r"^mas \d+\.\d+\.\d+\S*$", re.MULTILINE), "mas VERSION"),
-    (re.compile(r"[ABD](?= +TIME)"), "TIER"),
     # Columns are as wide as the longest path in them.
     (re.compile(r"(?<=\S) {2,}"), "  "),
 )

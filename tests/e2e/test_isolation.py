@@ -115,9 +115,9 @@ def test_every_listing_tells_the_tier(lower: Site) -> None:
     clone = lower.mas("clone", session).stdout.strip()
     tiers = {info["sessionId"]: info["tier"] for info in lower.json("list")["sessions"]}
     assert tiers == {session: "D", clone: None}
-    lines = lower.mas("list").stdout.splitlines()
-    assert lines[0].split()[:4] == ["SESSION", "STATUS", "AGENTS", "TIER"]
-    assert {line.split()[0]: line.split()[3] for line in lines[1:]} == {session: "D", clone: "-"}
+    lines = lower.mas("list", "-o", "wide").stdout.splitlines()
+    assert lines[0].split()[:5] == ["SESSION", "NAME", "STATUS", "AGENTS", "TIER"]
+    assert {line.split()[0]: line.split()[4] for line in lines[1:]} == {session: "D", clone: "-"}
     detail = lower.json("show", session)
     assert (detail["tier"], detail["isolation"]["tier"], detail["isolation"]["how"]) == ("D", "D", "")
     # The directory is the truth: it is told again when the registry is written anew.

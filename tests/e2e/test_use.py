@@ -87,7 +87,7 @@ def test_totals_and_the_machine_are_told_too(site: Site) -> None:
     assert 0 <= host["cpu"] <= host["cores"] * 1.1
     assert 0 < host["diskFree"] < host["disk"]
     text = site.mas("stats").stdout
-    assert all(session in text for session in sessions)
+    assert all(session[:8] in text for session in sessions)
     assert "\nAGENT " not in text
     assert "\nAGENT " in site.mas("stats", sessions[0]).stdout
 
@@ -110,7 +110,7 @@ def test_watching_looks_again_until_interrupted(site: Site) -> None:
             seen += "1 active" in watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
         rest, _ = watching.communicate(timeout=60)
-    assert watching.returncode == 0
+    assert watching.returncode == 130
     assert "\x1b" not in rest
 
 

@@ -1,48 +1,133 @@
-"""mas list: List the workspace's sessions, oldest first, after one look at tmux."""
+"""mas list: List the workspace's sessions, newest first, after one look at tmux."""
 
 from __future__ import annotations
 
 import argparse
 
 from mas.cli.command import Arguments, opened
-from mas.cli.render import Render, when
+from mas.cli.listing import add_limit, add_output, add_sort, add_status, add_utc, add_watch, number, watched
+from mas.cli.render import Render, count
+from mas.model.views import SessionInfo, SessionList
+from mas.service.mas import Mas
 
 EXAMPLES = """
 mas list
-mas list --status active --json
+mas list --status active,error --sort activity
+mas list -o wide
+mas list --watch
 mas list --status deleted
+mas stop $(mas list --status active -q)
 """
-STATUSES = ("active", "stopped", "lost", "error", "archived", "deleted")
+GONE = ("archived", "deleted")
+STATUSES = ("active", "stopped", "lost", "error", *GONE)
+# With `--sort status`: first what somebody should look at.
+_URGENCY = {word: place for place, word in enumerate(("error", "lost", "active", "stopped", *GONE))}
+_KEYS = ("created", "activity", "name", "status")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--status",
-        choices=STATUSES,
-        metavar="STATUS",
-        help=f"only these: {', '.join(STATUSES)}; the last two are listed only so",
+    add_status(
+        parser,
+        STATUSES,
+        f"only these: {', '.join(STATUSES)}; several with commas. Archived and deleted sessions are shown only if asked"
+        " for",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="at most N")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    add_sort(parser, _KEYS, "created and activity: newest first (default: created; with --json: oldest first)")
+    add_limit(parser)
+    parser.add_argument("--offset", type=number, default=0, metavar="N", help="skip the first N")
+    add_output(parser, "full ids", "the name, or the id of a session without one")
+    add_utc(parser)
+    add_watch(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
-    found = opened(args).list(args.status, args.limit, args.offset, agents=out.as_json)
-    rows = [
-        (
-            info.session_id,
-            "lost" if info.lost else info.status,
-            str(info.agent_count),
-            info.tier or "-",
-            when(info.created_at),
-            info.name or "",
-        )
-        for info in found.sessions
-    ]
+    mas = opened(args)
+    return watched(args.watch, out, lambda: _find(mas, args, out), lambda found: _show(mas, found, args, out))
+
+
+def _find(mas: Mas, args: Arguments, out: Render) -> SessionList:
+    if out.as_json and args.sort is None and len(args.status) <= 1:
+        # As the API gives it.
+        return mas.list(args.status[0] if args.status else None, args.limit, args.offset, agents=True)
+    gone = [mas.list(word) for word in GONE if word in args.status]
+    kept = [mas.list(agents=out.as_json)] if not args.status or set(args.status) - set(GONE) else []
+    sessions = [info for page in kept for info in page.sessions if _is_wanted(info, args.status)]
+    sessions += [info for page in gone for info in page.sessions]
+    _sort(sessions, args.sort)
+    end = None if args.limit is None else args.offset + args.limit
+    warnings = tuple(warning for page in (*kept, *gone) for warning in page.warnings)
+    return SessionList(tuple(sessions[args.offset : end]), len(sessions), warnings)
+
+
+def _is_wanted(info: SessionInfo, statuses: list[str]) -> bool:
+    return not statuses or info.status in statuses or (info.lost and "lost" in statuses)
+
+
+def _word(info: SessionInfo) -> str:
+    """The status, where a stopped session that nobody stopped is lost."""
+    return "lost" if info.lost else info.status
+
+
+def _sort(sessions: list[SessionInfo], key: str | None) -> None:
+    sessions.sort(key=lambda info: (info.created_at, info.session_id), reverse=True)
+    if key == "activity":
+        sessions.sort(key=lambda info: info.last_activity, reverse=True)
+    elif key == "name":
+        # Sessions without a name come last.
+        sessions.sort(key=lambda info: (info.name is None, (info.name or "").casefold()))
+    elif key == "status":
+        sessions.sort(key=lambda info: _URGENCY[_word(info)])
+
+
+def _show(mas: Mas, found: SessionList, args: Arguments, out: Render) -> None:
     for warning in found.warnings:
         out.warn(warning)
-    if not rows and not out.as_json:
-        out.talk("No sessions" + (f" that are {args.status}" if args.status else "; start one: mas start"))
-        return 0
-    out.result(found, lambda: out.table(("SESSION", "STATUS", "AGENTS", "TIER", "CREATED (UTC)", "NAME"), rows))
-    return 0
+    if args.quiet or args.output == "name":
+        for info in found.sessions:
+            out.line(info.session_id if args.quiet else info.name or info.session_id)
+    elif out.as_json or found.sessions:
+        out.result(found, lambda: _table(found, out))
+    else:
+        out.talk(_nothing(mas, found, args))
+
+
+def _table(found: SessionList, out: Render) -> None:
+    if out.is_wide:
+        out.table(
+            ("SESSION", "NAME", "STATUS", "AGENTS", "TIER", "CREATED (UTC)", "LAST ACTIVITY (UTC)", "ENDED (UTC)"),
+            [
+                (
+                    *(info.session_id, info.name or "-", _word(info), str(info.agent_count), info.tier or "-"),
+                    *map(out.time, (info.created_at, info.last_activity, info.stopped_at or "")),
+                )
+                for info in found.sessions
+            ],
+        )
+        return
+    out.table(
+        ("SESSION", "NAME", "STATUS", "AGENTS", out.heading("CREATED")),
+        [
+            (
+                *(info.session_id[:8], info.name or "-", _since(info, out)),
+                *(str(info.agent_count), out.time(info.created_at)),
+            )
+            for info in found.sessions
+        ],
+    )
+
+
+def _since(info: SessionInfo, out: Render) -> str:
+    """`lost 2 h ago` for people, `lost` for programs."""
+    since = f" {out.time(info.stopped_at)}" if info.stopped_at and out.is_relative else ""
+    return _word(info) + since
+
+
+def _nothing(mas: Mas, found: SessionList, args: Arguments) -> str:
+    """Why nothing is shown, and where there is something."""
+    if found.total:
+        return f"Only {count(found.total, 'session')}: nothing after the first {args.offset}"
+    if args.status:
+        return f"No sessions that are {' or '.join(args.status)}"
+    elsewhere = [(mas.list(word, 1).total, word) for word in GONE]
+    kept = [f"{total} {word}: mas list --status {word}" for total, word in elsewhere if total]
+    return "\n".join(["No sessions; start one: mas start", *kept])

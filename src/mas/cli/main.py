@@ -191,7 +191,9 @@ def _dispatch(argv: list[str], out: Render) -> int:
     args.command = command
     args.workspace = args.workspace or top.workspace
     args.server = _server(command, args.url or top.url, args.token or top.token, args.workspace)
-    args.json = out.as_json = args.json or top.json
+    shape = getattr(args, "output", None)
+    args.json = out.as_json = args.json or top.json or shape == "json"
+    out.is_wide, out.utc = shape == "wide", getattr(args, "utc", False)
     return module.run(args, out)
 
 

@@ -22,10 +22,16 @@ _COLOURS = {
     "lost": "31",
     "error": "31",
     "exited": "31",
+    "blocked": "33",
     "ok": "32",
     "failed": "31",
     "dim": "2",
 }
+# The columns whose first word has a colour.
+_COLOURED = ("STATUS", "STATE")
+_NARROWEST = 8
+_DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+_CLOCKS_DIFFER = 5
 _LONGEST_BAR = 30
 _BESIDE_BAR = 50
 _BETWEEN_UPDATES = 0.1
@@ -36,6 +42,8 @@ class Render:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
+        self.is_wide = False
+        self.utc = False
         self.is_terminal = _is_terminal(sys.stdout)
         self._colour = wants_colour(self.is_terminal)
         self._bar_shown = 0.0
@@ -65,12 +73,30 @@ class Render:
                 sys.stdout.flush()
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns as wide as their content; nothing is cut off where output is not a terminal."""
-        cells = [list(headings), *(list(row) for row in rows)]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+        """Columns as wide as their content. On a terminal the widest are cut to fit, unless `-o wide` was asked for."""
+        cells = [tuple(headings), *(tuple(map(_one_line, row)) for row in rows)]
+        widths = [max(_columns(row[column]) for row in cells) for column in range(len(headings))]
+        if self.is_terminal and not self.is_wide:
+            _fit(widths, terminal_width())
+        cut = "…" if _is_unicode(sys.stdout) else "~"
         for number, row in enumerate(cells):
-            text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            self.line(self._paint(text, "dim") if number == 0 else self._paint_words(text, row))
+            fitted = [_padded(cell, width, cut) for cell, width in zip(row, widths, strict=True)]
+            if number:
+                fitted = [self._paint_word(*pair) for pair in zip(fitted, headings, strict=True)]
+            line = "  ".join(fitted).rstrip()
+            self.line(line if number else self._paint(line, "dim"))
+
+    def heading(self, word: str) -> str:
+        """The heading over a column of times."""
+        return word if self.is_relative else f"{word} (UTC)"
+
+    def time(self, stamp: str) -> str:
+        """A time for a table: how long ago on a terminal, else in UTC."""
+        return ago(stamp, time.time()) if self.is_relative else when(stamp)
+
+    @property
+    def is_relative(self) -> bool:
+        return self.is_terminal and not self.is_wide and not self.utc
 
     def talk(self, text: str) -> None:
         """Something for people, beside the data. Work never stops because nobody listens."""
@@ -124,11 +150,10 @@ class Render:
     def _paint(self, text: str, word: str) -> str:
         return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if self._colour and word in _COLOURS else text
 
-    def _paint_words(self, text: str, row: Sequence[str]) -> str:
-        for cell in row:
-            if cell in _COLOURS:
-                return text.replace(cell, self._paint(cell, cell), 1)
-        return text
+    def _paint_word(self, cell: str, heading: str) -> str:
+        """The cell with its first word in its colour, where the column is one of states."""
+        word = cell.partition(" ")[0]
+        return self._paint(word, word) + cell[len(word) :] if heading in _COLOURED else cell
 
     def mark(self, ok: bool, width: int = 0) -> str:
         word = "ok" if ok else "failed"
@@ -183,6 +208,25 @@ def when(stamp: str) -> str:
     return stamp[:19].replace("T", " ") if stamp else "-"
 
 
+def ago(stamp: str, now: float) -> str:
+    """How long before `now` a time was, in words; as it is where it is no time or still to come."""
+    try:
+        year, month, day, hour, minute, second = (int(stamp[at : at + 2]) for at in (2, 5, 8, 11, 14, 17))
+        before = _DAYS_BEFORE[month - 1] + (1 if month > 2 and year % 4 == 0 else 0)
+    except (ValueError, IndexError):
+        return when(stamp)
+    # Days since 1970, for the years 2000 to 2099; the standard modules would cost more than the whole table.
+    days = 10957 + 365 * year + (year + 3) // 4 + before + day - 1
+    passed = int(now) - (((days * 24 + hour) * 60 + minute) * 60 + second)
+    if passed < -_CLOCKS_DIFFER:
+        return when(stamp)
+    for length, unit in ((86400, "day"), (3600, "h"), (60, "min"), (1, "s")):
+        if passed >= length:
+            plural = "s" if unit == "day" and passed >= 2 * length else ""
+            return f"{passed // length} {unit}{plural} ago"
+    return "now"
+
+
 def short_path(path: str) -> str:
     """A path as people would type it here."""
     relative = os.path.relpath(path)
@@ -193,3 +237,39 @@ def terminal_width() -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
+
+
+def _one_line(text: str) -> str:
+    """A cell's text: what an agent wrote moves no cursor and takes no second line."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def _padded(text: str, width: int, cut: str) -> str:
+    """The text in exactly so many columns; what does not fit ends in `cut`."""
+    taken = _columns(text)
+    if taken <= width:
+        return text + " " * (width - taken)
+    while _columns(text) >= width:
+        text = text[:-1]
+    return text + cut + " " * (width - 1 - _columns(text))
+
+
+def _fit(widths: list[int], available: int) -> None:
+    """Narrow the widest columns until all fit; the first is what people copy, and stays."""
+    while (over := sum(widths) + 2 * (len(widths) - 1) - available) > 0 and len(widths) > 1:
+        widest = max(range(1, len(widths)), key=lambda column: widths[column])
+        if widths[widest] <= _NARROWEST:
+            return
+        second = max((width for column, width in enumerate(widths) if column not in (0, widest)), default=0)
+        widths[widest] = max(widths[widest] - over, min(second, widths[widest] - 1), _NARROWEST)

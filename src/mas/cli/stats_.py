@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import time
 
-from mas.cli.command import ID_HELP, Arguments, opened, seconds
+from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.listing import add_limit, add_output, add_sort, add_watch, watched
 from mas.cli.render import Render, count, size
 from mas.model.isolation import shown_size
 from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
@@ -13,63 +13,75 @@ from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
 EXAMPLES = """
 mas stats
 mas stats 550e8400 --json
-mas stats --watch
+mas stats --sort cpu -n 5 --watch
 """
-_EVERY = 2.0
-_AT_LEAST = 0.5
-# To the top left corner, and away with what was there.
-_CLEAR = "\x1b[H\x1b[J"
+# Most first.
+_AMOUNTS = ("cpu", "memory", "disk")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="ID", help=f"{ID_HELP}, with each of its agents; left out: all")
-    parser.add_argument(
-        "--watch",
-        nargs="?",
-        type=seconds,
-        const=_EVERY,
-        metavar="SECONDS",
-        help=f"look again every so often (every {_EVERY:g} s), until interrupted",
-    )
+    add_sort(parser, ("created", "name", "status", *_AMOUNTS), "cpu, memory and disk: most first (default: created)")
+    add_limit(parser, "at most N sessions")
+    add_output(parser, "full ids", "the name, or the id of a session without one")
+    add_watch(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id = mas.resolve(args.session) if args.session else None
-    try:
-        while True:
-            found = mas.stats(session_id)
-            if args.watch is not None and out.is_terminal and not out.as_json:
-                out.raw(_CLEAR)
-            for warning in found.warnings:
-                out.warn(warning)
-            _show(found, session_id is not None, out)
-            if args.watch is None:
-                return 0
-            out.flush()
-            time.sleep(max(args.watch, _AT_LEAST))
-    except KeyboardInterrupt:
-        if args.watch is None:
-            raise
-        return 0
+    return watched(
+        args.watch,
+        out,
+        lambda: _sorted(mas.stats(session_id), args.sort, args.limit),
+        lambda found: _show(found, args, out),
+    )
 
 
-def _show(found: Stats, one: bool, out: Render) -> None:
-    out.result(found, lambda: _text(found, one, out))
+def _sorted(found: Stats, key: str | None, limit: int | None) -> Stats:
+    sessions = list(found.sessions)
+    if key in _AMOUNTS:
+        sessions.sort(key=lambda session: float(getattr(session, key)), reverse=True)
+    elif key == "name":
+        sessions.sort(key=lambda session: (session.name is None, (session.name or "").casefold()))
+    elif key == "status":
+        sessions.sort(key=lambda session: session.status)
+    return found._replace(sessions=tuple(sessions[:limit]))
+
+
+def _show(found: Stats, args: Arguments, out: Render) -> None:
+    for warning in found.warnings:
+        out.warn(warning)
+    if args.quiet or args.output == "name":
+        for session in found.sessions:
+            out.line(session.session_id if args.quiet else session.name or session.session_id)
+        return
+    out.result(found, lambda: _text(found, args.session is not None, out))
 
 
 def _text(found: Stats, one: bool, out: Render) -> None:
     out.line(
-        f"{found.active} active, {found.stopped} stopped, {found.error} damaged, {found.archived} archived, "
-        f"{found.deleted} deleted; {count(found.live_agents, 'agent')} live, {size(found.disk)} on disk"
+        f"{found.active} active, {found.stopped} stopped, {found.error} in error, {found.archived} archived, "
+        f"{found.deleted} deleted"
     )
+    out.line(f"{count(found.live_agents, 'agent')} live, {size(found.disk)} on disk")
     if found.host:
         out.line(_machine(found.host))
     if found.sessions:
         out.line()
         out.table(
-            ("SESSION", "STATUS", "AGENTS", "PROCESSES", "CPU", "CPU TIME", "MEMORY", "DISK", "NAME"),
-            [_row(session) for session in found.sessions],
+            (
+                "SESSION",
+                "NAME",
+                "STATUS",
+                "AGENTS",
+                "PROCS",
+                "CPU",
+                *(("CPU TIME",) if out.is_wide else ()),
+                "MEMORY",
+                "DISK",
+            ),
+            [_row(session, out.is_wide) for session in found.sessions],
         )
     for session in found.sessions if one else ():
         if session.each:
@@ -81,23 +93,23 @@ def _text(found: Stats, one: bool, out: Render) -> None:
 
 def _machine(host: HostStats) -> str:
     return (
-        f"this machine: {host.cpu:.1f} of {count(host.cores, 'core')} in use, "
-        f"{size(host.memory_free)} of {size(host.memory)} memory free, {size(host.disk_free)} disk free"
+        f"this machine: {host.cpu:.1f} of {count(host.cores, 'core')} in use; "
+        f"free: {size(host.memory_free)} memory, {size(host.disk_free)} disk"
     )
 
 
-def _row(session: SessionStats) -> tuple[str, ...]:
+def _row(session: SessionStats, wide: bool) -> tuple[str, ...]:
     disk = size(session.disk) + (f" of {shown_size(session.disk_limit)}" if session.disk_limit else "")
     return (
-        session.session_id,
+        session.session_id if wide else session.session_id[:8],
+        session.name or "-",
         session.status,
         f"{session.live_agents}/{session.agents}",
         str(session.processes),
         f"{session.cpu:.0%}",
-        _time(session.cpu_seconds),
+        *((_time(session.cpu_seconds),) if wide else ()),
         size(session.memory),
         disk,
-        session.name or "",
     )
 
 
