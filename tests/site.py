@@ -176,7 +176,8 @@ class Site:
         for depth in ("*", "*/*", "*/*/*"):
             for path in glob(os.path.join(self.directory, depth, "sessions", "*", ".mas", "groups")):
                 with open(path, encoding="utf-8") as file:
-                    assert remove_groups(tuple(file.read().splitlines()), _PATIENCE) == []
+                    groups = tuple(line for line in file.read().splitlines() if line.startswith("/"))
+                    assert remove_groups(groups, _PATIENCE) == []
 
     def summoned(self) -> list[psutil.Process]:
         """Every server that came by itself, those that have only just begun too."""

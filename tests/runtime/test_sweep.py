@@ -12,12 +12,14 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from mas.runtime.sweep import MARK, end_processes, mark, processes_of
+from mas.model.ids import identity
+from mas.runtime.sweep import MARK, Owner, end_processes, find_processes, processes_of
 from tests.site import Site, until
 
 # Other runs sweep on the same machine, so every one has its own.
-OURS = str(uuid4())
-OTHER = str(uuid4())
+HOME = "fd01-1a2b"
+OURS = Owner(str(uuid4()), HOME)
+OTHER = Owner(str(uuid4()), HOME)
 # A parent with a child of its own; both say nothing and wait.
 FAMILY = "import subprocess, sys; subprocess.run(['sleep', '1000'])"
 STUBBORN = (
@@ -35,9 +37,14 @@ class Family:
         self._site = site
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *argv: str, mark_as: str | None = None, **options: object) -> psutil.Process:
-        env = self._site.env | ({MARK: mark(mark_as, "00")} if mark_as else {})
-        process = subprocess.Popen(argv, env=env, **options)  # type: ignore[call-overload]
+    def start(
+        self, *argv: str, mark_as: Owner | None = None, old_mark_as: Owner | None = None, cwd: str = "/", **env: str
+    ) -> psutil.Process:
+        env |= {MARK: mark_as._replace(agent="00").mark} if mark_as else {}
+        env |= {MARK: f"{old_mark_as.session_id}/00"} if old_mark_as else {}
+        process = subprocess.Popen(
+            argv, env=self._site.env | env, cwd=cwd, stdout=subprocess.PIPE, start_new_session=True
+        )
         self._started.append(process)
         return psutil.Process(process.pid)
 
@@ -65,11 +72,50 @@ def pids(processes: list[psutil.Process]) -> set[int]:
 
 
 def test_what_carries_the_mark_is_found_wherever_it_went(family: Family) -> None:
-    marked = family.start("sleep", "1000", mark_as=OURS, start_new_session=True)
+    marked = family.start("sleep", "1000", mark_as=OURS)
     family.start("sleep", "1000", mark_as=OTHER)
     family.start("sleep", "1000")
     until(lambda: marked.name() == "sleep", "the program")
     assert pids(processes_of(OURS, [])) == {marked.pid}
+
+
+def test_processes_of_a_copy_of_the_workspace_are_not_ours_and_told_apart(family: Family, bare: Site) -> None:
+    copy = OURS._replace(home="fd01-ffff")
+    marked = family.start("sleep", "1000", mark_as=OURS)
+    copied = family.start("sleep", "1000", mark_as=copy)
+    until(lambda: pids(processes_of(OURS, [])) == {marked.pid}, "ours")
+    until(lambda: pids(processes_of(copy._replace(agent="00"), [])) == {copied.pid}, "the copy's")
+    assert end_processes(copy, processes_of(copy, []), 0.1) == []
+    assert marked.is_running()
+    assert find_processes(OURS, []).elsewhere is None
+    assert find_processes(copy, []).elsewhere == bare.root
+
+
+def test_a_process_of_an_earlier_version_is_of_the_workspace_where_its_directory_is(family: Family, bare: Site) -> None:
+    homes = {}
+    for name in ("one", "two"):
+        directory = os.path.join(bare.directory, name, "sessions", OURS.session_id, "unit", "00")
+        os.makedirs(directory)
+        status = os.stat(os.path.join(bare.directory, name, "sessions"))
+        homes[name] = OURS._replace(home=identity(status.st_dev, status.st_ino))
+    # A launcher is known by where it is, what it started by what it was told.
+    launcher = family.start(
+        "sleep",
+        "1000",
+        old_mark_as=OURS,
+        cwd=os.path.join(bare.directory, "one", "sessions", OURS.session_id, "unit", "00"),
+    )
+    agent = family.start(
+        "sleep",
+        "1000",
+        old_mark_as=OURS,
+        cwd="/",
+        MAS_SESSION_DIR=os.path.join(bare.directory, "one", "sessions", OURS.session_id),
+    )
+    until(lambda: pids(processes_of(homes["one"], [])) == {launcher.pid, agent.pid}, "the programs")
+    assert processes_of(homes["two"], []) == []
+    os.rename(os.path.join(bare.directory, "one"), os.path.join(bare.directory, "moved"))
+    assert pids(processes_of(homes["one"], [])) == {launcher.pid, agent.pid}
 
 
 def test_what_is_below_a_launcher_is_found_without_a_mark(family: Family) -> None:
@@ -87,12 +133,12 @@ def test_this_very_process_is_never_among_them(family: Family) -> None:
 def test_a_marked_process_that_ends_a_session_does_not_end_itself(bare: Site) -> None:
     script = (
         "import subprocess\n"
-        "from mas.runtime.sweep import end_processes, processes_of\n"
+        "from mas.runtime.sweep import Owner, end_processes, processes_of\n"
         "child = subprocess.Popen(['sleep', '1000'])\n"
         f"left = end_processes({OURS!r}, processes_of({OURS!r}, []), 0.2)\n"
         "print(left, child.wait())\n"
     )
-    done = bare.run([sys.executable, "-c", script], env={MARK: mark(OURS, "00")})
+    done = bare.run([sys.executable, "-c", script], env={MARK: OURS._replace(agent="00").mark})
     assert (done.returncode, done.stdout, done.stderr) == (0, f"[] {-signal.SIGKILL}\n", "")
 
 
@@ -102,7 +148,7 @@ def test_a_process_that_is_gone_is_no_hindrance(family: Family) -> None:
 
 
 def test_what_ignores_every_polite_signal_is_killed_after_the_grace(family: Family) -> None:
-    stubborn = family.start(sys.executable, "-c", STUBBORN, mark_as=OURS, stdout=subprocess.PIPE)
+    stubborn = family.start(sys.executable, "-c", STUBBORN, mark_as=OURS)
     until(lambda: processes_of(OURS, []), "the program")
     assert end_processes(OURS, [stubborn], 0.1) == []
     assert processes_of(OURS, []) == []

@@ -35,6 +35,11 @@ def tmux_name(session_id: str) -> str:
     return f"mas-{session_id[:PREFIX_LENGTH]}"
 
 
+def identity(device: int, inode: int) -> str:
+    """What tells a workspace from every copy of it, by its directory of sessions; moved, it stays the same."""
+    return f"{device:x}-{inode:x}"
+
+
 def find_session(reference: str, known: Iterable[str]) -> SessionId:
     """The one session that `reference` means: a UUID, a unique prefix of 4 or more, or `mas-xxxxxxxx`."""
     wanted = reference.removeprefix("mas-")

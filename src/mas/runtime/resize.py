@@ -24,8 +24,8 @@ class _Frame(NamedTuple):
     pane_at_bottom: int
 
 
-# Whose pane it is, and how it lies in its window.
-FRAME = ",".join(f"#{{{name}}}" for name in ("session_name", *_Frame._fields))
+# How a pane lies in its window.
+FRAME = ",".join(f"#{{{name}}}" for name in _Frame._fields)
 
 
 def check_size(columns: int, rows: int) -> None:

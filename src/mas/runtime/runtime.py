@@ -23,11 +23,12 @@ class WindowPlan(NamedTuple):
 
 
 class TeamPlan(NamedTuple):
-    """A whole team to open: `name` is the tmux session, `directory` where it starts."""
+    """A whole team to open: `name` is the tmux session, `directory` where it starts, `home` whose workspace it is."""
 
     name: str
     directory: str
     windows: tuple[WindowPlan, ...]
+    home: str = ""
 
     @property
     def size(self) -> int:
@@ -35,13 +36,17 @@ class TeamPlan(NamedTuple):
 
 
 class PaneState(NamedTuple):
-    """A pane as it is now. `agent` is None for a pane that is not ours."""
+    """A pane as it is now. `agent` is None for a pane that is not ours.
+
+    `replaced` means that a person has started another program in it: the agent is as dead as in a dead pane.
+    """
 
     pane: str
     agent: str | None
     pid: int
     dead: bool
     exit_status: int | None
+    replaced: bool = False
 
 
 class PaneSize(NamedTuple):
@@ -65,10 +70,16 @@ class Snapshot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A team and the server it was opened on."""
+    """A team and the server it was opened on. `home` is the workspace's identity, which a copy does not share."""
 
     socket: str
     name: str
+    home: str = ""
+
+    @property
+    def team(self) -> str:
+        """What the team's panes are marked with, wherever they are and whatever their tmux session is called."""
+        return f"{self.name}/{self.home}"
 
 
 class Paste(Protocol):
@@ -94,20 +105,23 @@ class Runtime(Protocol):
         """Open the whole team or nothing; answers the pane of every agent. `AlreadyThere` if the name is taken."""
         ...
 
-    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
-        """Run something else in a pane whose program has ended; `Conflict` if it has not, or is not the team's."""
+    def reopen(self, place: Place, pane: str, plan: PanePlan, force: bool = False) -> None:
+        """Run something else in a pane whose program has ended; `Conflict` if it has not, or is not the team's.
+
+        With `force` the program that runs there is ended.
+        """
         ...
 
     def close(self, place: Place) -> None:
-        """End the team's panes. Closing twice is fine."""
+        """End the team's panes, wherever they are, and nobody else's. Closing twice is fine."""
         ...
 
     def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
-        """Which teams are there; None where it could not be found out."""
+        """Which teams are there, under whatever name; None where it could not be found out."""
         ...
 
     def panes(self, place: Place) -> list[PaneState]:
-        """The panes of one team; none if it is not there."""
+        """The panes of one team, wherever they are, and others in its tmux session; none if it is not there."""
         ...
 
     def panes_of(self, places: Iterable[Place]) -> dict[Place, list[PaneState] | None]:
@@ -115,9 +129,10 @@ class Runtime(Protocol):
         ...
 
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
-        """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead or not the team's.
+        """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead.
 
-        All of it is one step: nothing else is typed in between.
+        `NotOurPane`, an `AgentExited`, if it is another's. All of it is one step: nothing else is typed in
+        between.
         """
         ...
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
-from mas.runtime.tmux import Tmux, TmuxFailed
+from mas.runtime.tmux import Command, Tmux, TmuxFailed
 from mas.settings import ServerMode, Settings
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ _PER_PANE = 2
 _HEADROOM = 64
 # 108 bytes of a socket's address, the last for its end.
 _LONGEST_SOCKET = 107
+# As `Layout.sockets` ends, in whatever workspace.
+_BESIDE_SESSIONS = "/sessions/.mas/tmux"
 _AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -53,6 +55,7 @@ class Servers:
         return self._settings.environ
 
     def at(self, socket: str) -> Tmux:
+        socket = self._moved(socket)
         connections = self._connections
         if connections and not self._is_shared(socket) and not connections.is_held(socket):
             connections = None
@@ -70,6 +73,17 @@ class Servers:
     def is_private(self, socket: str) -> bool:
         """Whether a server is one of ours: by where it is, whichever server the user is in at the moment."""
         return os.path.dirname(socket) in (self._sockets, self._settings.private_sockets)
+
+    def is_own(self, socket: str, name: str) -> bool:
+        """Whether a server was made for that one session of this workspace."""
+        return socket == self._private(name)
+
+    def _moved(self, socket: str) -> str:
+        """Where a server's socket is now: one beside the sessions moves with the workspace."""
+        directory, name = os.path.split(socket)
+        if directory == self._sockets or not directory.endswith(_BESIDE_SESSIONS):
+            return socket
+        return os.path.join(self._sockets, name)
 
     def user(self) -> Tmux:
         return self.at(self._settings.user_socket)
@@ -165,12 +179,17 @@ def _is_our_socket(path: str) -> bool:
 
 def sessions_at(server: Tmux) -> frozenset[str]:
     """The tmux sessions of a server, in one call; none if it has ended since it was seen to listen."""
+    return frozenset(look(server, ["list-sessions", "-F", "#{session_name}"]).splitlines())
+
+
+def look(server: Tmux, listing: Command) -> str:
+    """What a server lists; nothing if it has ended since it was seen to listen, or has no tmux session to list from."""
     try:
-        return frozenset(server.run(["list-sessions", "-F", "#{session_name}"]).splitlines())
+        return server.run(listing)
     except TmuxFailed:
-        if server.listening():
+        if server.listening() and (listing[0] == "list-sessions" or sessions_at(server)):
             raise
-        return frozenset()
+        return ""
 
 
 def has_room(pid: int, panes: int) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mas.runtime.panes import OWNER
 from mas.runtime.runtime import Snapshot
 from mas.runtime.tmux import Command
 
@@ -33,7 +34,7 @@ _NUMBERS = (
 )
 # Told by newer servers only.
 _PASTES = "bracket_paste_flag"
-_TOLD = ",".join(f"#{{{name}}}" for name in ("session_name", *_NUMBERS, *_FLAGS, _PASTES))
+_TOLD = ",".join((OWNER, *(f"#{{{name}}}" for name in (*_NUMBERS, *_FLAGS, _PASTES))))
 _COLOURS = re.compile(rb"\x1b\[([0-9;:]*)m")
 # Besides resets, the codes of a background: eight colours, eight bright ones, one of many.
 _BACKGROUND = re.compile(r"(?:^|;)(0?(?=;|$)|4[0-79]|10[0-7]|48[;:][0-9;:]+)")
@@ -55,7 +56,7 @@ def asking(pane: str, history: int) -> list[Command]:
 def drawn(printed: str, history: int) -> tuple[str, Snapshot]:
     """Whose pane it is, and its snapshot."""
     told, _, rest = printed.partition("\n")
-    session, *fields = told.split(",")
+    owner, *fields = told.split(",")
     number = dict(zip(_NUMBERS, map(int, fields), strict=False))
     flag = {name: value == "1" for name, value in zip(_FLAGS, fields[len(_NUMBERS) :], strict=False)}
     rows = number["pane_height"]
@@ -69,7 +70,7 @@ def drawn(printed: str, history: int) -> tuple[str, Snapshot]:
     else:
         screen = _RESET + _scrolled(lines)
     data = screen + _PLAIN + b"".join(_modes(flag)) + _cursor(number, flag)
-    return session, Snapshot(data, number["pane_width"], rows, {"1": True, "0": False}.get(fields[-1]))
+    return owner, Snapshot(data, number["pane_width"], rows, {"1": True, "0": False}.get(fields[-1]))
 
 
 def _scrolled(lines: list[bytes]) -> bytes:

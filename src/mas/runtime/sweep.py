@@ -1,12 +1,13 @@
 """Every process of a session: found by its parents, its mark, its control groups and its namespaces, and ended."""
 
-from __future__ import annotations
-
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from mas.model.ids import identity
 
 if TYPE_CHECKING:
     import psutil
@@ -19,12 +20,32 @@ _LONG_ENOUGH_TO_DIE = 0.02
 _PATIENCE = 5.0
 
 
-def mark(session_id: str, agent: str) -> str:
-    return f"{session_id}/{agent}"
+class Owner(NamedTuple):
+    """Whose processes: a session's, or one agent's of it. `home` is the workspace's identity, which no copy shares."""
+
+    session_id: str
+    home: str
+    agent: str = ""
+
+    @property
+    def mark(self) -> str:
+        return f"{self.session_id}/{self.agent}/{self.home}"
 
 
-def processes_of(owner: str, roots: Iterable[int], held: Iterable[int] = ()) -> list[psutil.Process]:
-    """The living processes of a session or (by its `mark`) an agent.
+class Found(NamedTuple):
+    """The living processes of a session, and the workspace where others of the very same session live."""
+
+    processes: "list[psutil.Process]"
+    elsewhere: str | None
+
+
+def processes_of(owner: Owner, roots: Iterable[int], held: Iterable[int] = ()) -> "list[psutil.Process]":
+    """The living processes of a session or an agent, as `find_processes` finds them."""
+    return find_processes(owner, roots, held).processes
+
+
+def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ()) -> Found:
+    """The living processes of a session or an agent, and where else it runs: then one workspace is a copy of another.
 
     They are all below its launchers, all that are marked, those `held` in its control groups and what these started,
     and all in a pid namespace that began with one of them.
@@ -32,7 +53,11 @@ def processes_of(owner: str, roots: Iterable[int], held: Iterable[int] = ()) -> 
     import psutil
 
     found: dict[int, psutil.Process] = {}
-    for pid in _marked(owner):
+    elsewhere: str | None = None
+    for pid, environ in _marked(owner):
+        if _home_of(pid, environ, owner.session_id) not in (owner.home, ""):
+            elsewhere = elsewhere or _root_of(pid, environ, owner.session_id)
+            continue
         with suppress(psutil.Error):
             found[pid] = psutil.Process(pid)
     below = [*roots, *held]
@@ -47,7 +72,7 @@ def processes_of(owner: str, roots: Iterable[int], held: Iterable[int] = ()) -> 
         with suppress(psutil.Error):
             found.setdefault(pid, psutil.Process(pid))
     found.pop(os.getpid(), None)
-    return [process for process in found.values() if _lives(process)]
+    return Found([process for process in found.values() if _lives(process)], elsewhere)
 
 
 def _in_namespaces_of(pids: Iterable[int]) -> list[int]:
@@ -75,13 +100,48 @@ def _is_first(pid: int) -> bool:
     return len(numbers) > 1 and numbers[-1] == "1"
 
 
-def _marked(owner: str) -> Iterator[int]:
+def _marked(owner: Owner) -> Iterator[tuple[int, bytes]]:
     """The processes that are marked, among all there are; where many run, this is most of what a stop takes.
 
     Each is answered as soon as it is found: by the time all are, its number may be another's.
     """
-    mark = f"\0{MARK}={owner}".encode()
-    return (pid for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ)
+    name = f"{owner.session_id}/{owner.agent}" if owner.agent else owner.session_id
+    mark = f"\0{MARK}={name}".encode()
+    return ((pid, environ) for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ)
+
+
+def _home_of(pid: int, environ: bytes, session_id: str) -> str:
+    """The identity of the workspace that a marked process is of; empty if that cannot be told.
+
+    A process of an earlier version does not carry it: it is of the workspace where its session's directory is.
+    """
+    _, _, home = _value(environ, MARK).removeprefix(f"{session_id}/").partition("/")
+    if home:
+        return home
+    directory = _value(environ, "MAS_SESSION_DIR")
+    with suppress(OSError):
+        if not directory:
+            root, found, _ = os.readlink(f"/proc/{pid}/cwd").partition(f"/{session_id}/")
+            directory = f"{root}{found}" if found else ""
+        if directory:
+            status = os.stat(os.path.dirname(directory.rstrip("/")))
+            return identity(status.st_dev, status.st_ino)
+    return ""
+
+
+def _root_of(pid: int, environ: bytes, session_id: str) -> str:
+    """The workspace that a marked process is of, for people."""
+    with suppress(OSError):
+        # Where it is now, should the workspace have been moved.
+        root, found, _ = os.readlink(f"/proc/{pid}/cwd").partition(f"/sessions/{session_id}/")
+        if found:
+            return root
+    return _value(environ, "MAS_WORKSPACE_ROOT") or "its place is not known"
+
+
+def _value(environ: bytes, name: str) -> str:
+    """A variable between zero bytes; empty if it is not there."""
+    return os.fsdecode(environ.partition(f"\0{name}=".encode())[2].partition(b"\0")[0])
 
 
 def _environs() -> Iterator[tuple[int, bytes]]:
@@ -117,7 +177,7 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def end_agent(owner: str, launcher: int | None, grace: float) -> list[int]:
+def end_agent(owner: Owner, launcher: int | None, grace: float) -> list[int]:
     """Have an agent's launcher end it, and kill what is left of it after `grace`; answers what would not die."""
     import psutil
 
@@ -132,7 +192,7 @@ def end_agent(owner: str, launcher: int | None, grace: float) -> list[int]:
     return end_processes(owner, known, 0.0 if launcher is None else grace)
 
 
-def end_processes(owner: str, known: list[psutil.Process], grace: float) -> list[int]:
+def end_processes(owner: Owner, known: "list[psutil.Process]", grace: float) -> list[int]:
     """Wait up to `grace` for the processes to end, then kill them; answers what would not die."""
     import psutil
 
@@ -164,7 +224,7 @@ def wait_for_clients(tmux_session: str, patience: float) -> None:
         time.sleep(_LOOK_AGAIN)
 
 
-def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
+def _is_client_for(process: "psutil.Process", tmux_session: str) -> bool:
     """Whether a process is a tmux client that opens, closes or types to the tmux session; who watches it may stay."""
     import psutil
 
@@ -172,7 +232,7 @@ def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
         words = process.cmdline()
         opens = "new-session" in words and tmux_session in words
         changes = any(word.startswith(f"={tmux_session}") for word in words)
-        types = any(f"{{session_name}},{tmux_session}}}" in word for word in words)
+        types = any(f"{tmux_session}/" in word for word in words)
         if not (opens or changes or types) or "attach-session" in words or "switch-client" in words:
             return False
         return "tmux" in process.name() and _still_client(process)
@@ -180,7 +240,7 @@ def _is_client_for(process: psutil.Process, tmux_session: str) -> bool:
         return False
 
 
-def _still_client(process: psutil.Process) -> bool:
+def _still_client(process: "psutil.Process") -> bool:
     """Whether a client has not ended yet. A server keeps the arguments of the client it was, not the name."""
     import psutil
 
@@ -190,7 +250,7 @@ def _still_client(process: psutil.Process) -> bool:
         return False
 
 
-def _left_after(processes: list[psutil.Process], patience: float) -> list[psutil.Process]:
+def _left_after(processes: "list[psutil.Process]", patience: float) -> "list[psutil.Process]":
     """Those still alive once all have ended or `patience` has. A zombie has ended, whenever its parent looks."""
     deadline = time.monotonic() + patience
     while (left := [process for process in processes if _lives(process)]) and time.monotonic() < deadline:
@@ -198,7 +258,7 @@ def _left_after(processes: list[psutil.Process], patience: float) -> list[psutil
     return left
 
 
-def _lives(process: psutil.Process) -> bool:
+def _lives(process: "psutil.Process") -> bool:
     import psutil
 
     try:

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
-from mas.model.errors import AgentExited, AlreadyThere, Conflict, NoTmux
+from mas.model.errors import AlreadyThere, Conflict, NoTmux
+from mas.runtime.panes import (
+    FORMAT,
+    HOMES,
+    OPEN,
+    OPENING,
+    OWNER,
+    SESSION_MARK,
+    alive_in,
+    check_typed,
+    everything,
+    gone,
+    homes,
+    is_home_of,
+    is_owner,
+    listing,
+    marking,
+    not_ours,
+    of_team,
+    rows,
+    say_why_not,
+    sizes,
+)
 from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
-from mas.runtime.servers import Servers, sessions_at
+from mas.runtime.servers import Servers, look, sessions_at
 from mas.runtime.sweep import MARK
 from mas.runtime.tmux import Ahead, Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
@@ -23,8 +45,6 @@ _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
 _SPLITS_BETWEEN_LAYOUTS = 3
-# A tmux session's name may hold spaces, but no colon.
-_STATE = "#{session_name}:#{pane_id} #{?@mas_agent,#{@mas_agent},-} #{pane_pid} #{pane_dead} #{pane_dead_status}"
 # Hooks of the user's configuration that would run while a team is opened or spoken to: they may do anything,
 # such as put a shell where an agent should be.
 _SESSION_HOOKS = (
@@ -59,8 +79,8 @@ _WINDOW_HOOKS = (
     "window-renamed",
     "window-resized",
 )
-_DEAD = "dead"
-_REOPENED = "reopened"
+_REOPENED = "mas-reopened"
+_OURS = "mas-ours"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
@@ -86,13 +106,14 @@ class TmuxTeams:
     def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
         server = self._servers.at(socket)
         with self._servers.opening(server, team.size):
-            states = _states(self._opened(server, team), {team.name}).get(team.name, [])
+            place = Place(socket, team.name, team.home)
+            states = [size.state for size in sizes(self._opened(server, team), [place])[place]]
             strays = [state.pane for state in states if not state.agent]
             if strays:
                 server.run(*(["kill-pane", "-t", pane] for pane in strays))
         panes = {state.agent: state.pane for state in states if state.agent}
         if len(panes) != team.size:
-            self.close(Place(socket, team.name))
+            self.close(place)
             raise NoTmux(f"tmux opened {len(panes)} of {team.size} panes", "mas doctor")
         return panes
 
@@ -109,50 +130,60 @@ class TmuxTeams:
             except TmuxFailed as error:
                 if error.said.startswith("duplicate session"):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
-                self.close(Place(server.socket, team.name))
+                self.close(Place(server.socket, team.name, team.home))
                 failed = error
                 if error.said not in _LOST and not before:
                     break
         raise failed
 
-    def reopen(self, place: Place, pane: str, plan: PanePlan) -> None:
-        ended = f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{pane_dead}}}}"
-        words = " ".join(map(quoted, ("respawn-pane", "-t", pane, *_marked(plan), *plan.argv)))
-        reopen = f"{words} ; display-message -p -t {pane} {_REOPENED}"
-        whose = f"display-message -p -t {pane} '#{{session_name}}'"
+    def reopen(self, place: Place, pane: str, plan: PanePlan, force: bool = False) -> None:
+        kill, ended = (["-k"], of_team(place)) if force else ([], f"#{{&&:{of_team(place)},#{{pane_dead}}}}")
+        respawn: Command = ["respawn-pane", *kill, "-t", pane, *_marked(plan), *plan.argv]
+        commands = " ; ".join(" ".join(map(quoted, words)) for words in (respawn, marking(pane, place.team)))
+        reopen = f"{commands} ; display-message -p -t {pane} {_REOPENED}"
+        whose = f"display-message -p -t {pane} '#{{?{of_team(place)},{_OURS},}}'"
         command: Command = ["if-shell", "-F", "-t", pane, ended, reopen, whose]
         server = self._servers.at(place.socket)
         deadline = time.monotonic() + _ENDING
         try:
-            while (name := server.run(command).strip()) != _REOPENED:
-                if name != place.name:
-                    raise _pane_gone(pane, f"it is of {name}" if name else "there is none")
+            while (said := server.run(command).strip()) != _REOPENED:
+                if said != _OURS:
+                    raise not_ours(pane)
                 if time.monotonic() > deadline:
                     raise Conflict(f"The program in pane {pane} has not ended", "mas show")
                 # tmux may take a moment to see that a program has ended, and may have to be reminded of it.
                 server.remind()
                 time.sleep(_LOOK_AGAIN)
         except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
+            raise gone(pane, error.said) from None
 
     def close(self, place: Place) -> None:
+        from mas.runtime.closing import closing
+
         server = self._servers.at(place.socket)
         pid = server.pid()
-        try:
-            left = server.run(
-                ["kill-session", "-t", f"={place.name}"],
-                ["list-sessions", "-F", "#{session_name}"],
-                ["show-options", "-sv", "exit-empty"],
-            )
-            if left.split() == ["on"]:
-                _wait_for_end(server, pid)
-        except TmuxFailed:
-            if _has(server, place.name):
-                raise
+        for attempt in range(_TRIES):
+            if pid is None:
+                break
+            try:
+                there = list(rows(look(server, everything())))
+                left = server.alone(
+                    *closing(place, there),
+                    ["list-sessions", "-F", "#{session_name}"],
+                    ["show-options", "-sv", "exit-empty"],
+                )
+                if left.split() == ["on"]:
+                    _wait_for_end(server, pid)
+                break
+            except TmuxFailed:
+                # A pane that was there has gone by itself meanwhile, or the server has.
+                pid = server.pid()
+                if pid is not None and attempt == _TRIES - 1:
+                    raise
         if server.private and not server.listening():
             # tmux leaves the socket of a server that has ended.
             try:
-                os.unlink(place.socket)
+                os.unlink(server.socket)
             except FileNotFoundError:
                 return
 
@@ -168,8 +199,7 @@ class TmuxTeams:
 
     def _is_for_one(self, socket: str, places: list[Place]) -> bool:
         """Whether the server is one session's own; such a server lives exactly as long as the session."""
-        own_name = len(places) == 1 and os.path.basename(socket).endswith(f"{places[0].name}.sock")
-        return own_name and self._servers.is_private(socket)
+        return len(places) == 1 and self._servers.is_own(socket, places[0].name)
 
     def _alive_at(self, socket: str, places: list[Place]) -> dict[Place, bool | None]:
         server = self._servers.at(socket)
@@ -178,42 +208,43 @@ class TmuxTeams:
                 return dict.fromkeys(places, False)
             if self._is_for_one(socket, places):
                 return {places[0]: True}
-            sessions = sessions_at(server)
+            marks = homes(look(server, HOMES))
+            found = {place: is_home_of(marks.get(place.name), place) for place in places}
+            if not all(found.values()):
+                # Before a team is called gone: a person may have given its tmux session, or its panes, another name.
+                there = list(rows(look(server, everything())))
+                found = {place: here or any(row.is_of(place) for row in there) for place, here in found.items()}
         except NoTmux:
             return dict.fromkeys(places, None)
-        return {place: place.name in sessions for place in places}
+        return dict(found)
 
     def panes(self, place: Place) -> list[PaneState]:
-        return self._panes_at(place.socket, [place])[place]
+        return [size.state for size in self.sizes(place)]
 
     def panes_of(self, places: Iterable[Place]) -> dict[Place, list[PaneState] | None]:
         found: dict[Place, list[PaneState] | None] = {}
         for socket, there in _by_socket(places).items():
             try:
-                found.update(self._panes_at(socket, there))
+                seen = self._sizes_at(socket, there)
+                found |= {place: [size.state for size in panes] for place, panes in seen.items()}
             except NoTmux:
                 found.update(dict.fromkeys(there))
         return found
 
-    def _panes_at(self, socket: str, places: list[Place]) -> dict[Place, list[PaneState]]:
+    def sizes(self, place: Place) -> list[PaneSize]:
+        return self._sizes_at(place.socket, [place])[place]
+
+    def _sizes_at(self, socket: str, places: list[Place]) -> dict[Place, list[PaneSize]]:
         """The panes of these teams, by one look at their server."""
         server = self._servers.at(socket)
-        names = {place.name for place in places}
-        which = ["-a"] if len(names) > 1 else ["-s", "-t", f"={places[0].name}:"]
-        listing = ["list-panes", *which, "-F", _STATE]
-        states: dict[str, list[PaneState]] = {}
-        try:
-            if server.listening():
-                states = _states(server.run(listing), names)
-            if any(pane.dead and pane.exit_status is None for panes in states.values() for pane in panes):
-                # Now and then a server misses that a child ended; reminded of it, it collects the status.
-                server.remind()
-                states = _states(server.run(listing), names)
-        except TmuxFailed:
-            if any(_has(server, name) for name in names):
-                raise
-            states = {}
-        return {place: states.get(place.name, []) for place in places}
+        if not server.listening():
+            return {place: [] for place in places}
+        found = sizes(look(server, listing(places)), places)
+        if any(_unreaped(size.state) for panes in found.values() for size in panes):
+            # Now and then a server misses that a child ended; reminded of it, it collects the status.
+            server.remind()
+            found = sizes(look(server, listing(places)), places)
+        return found
 
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
         self._type(place, pane, _pasting(place, pane, enter), text.encode())
@@ -223,7 +254,7 @@ class TmuxTeams:
         return _Paste(ahead, pane, lambda text: self.paste(place, pane, text, enter))
 
     def enter(self, place: Place, pane: str) -> None:
-        self._type(place, pane, [["if-shell", "-F", "-t", pane, _alive_in(place), _enter(pane), _say_dead(pane)]])
+        self._type(place, pane, [_if_alive(place, pane, _enter(pane))])
 
     def keys(self, place: Place, pane: str, data: bytes) -> None:
         if data:
@@ -233,10 +264,11 @@ class TmuxTeams:
         _typed(pane, lambda: self._servers.at(place.socket).run(*commands, stdin=stdin))
 
     def press(self, place: Place, pane: PaneState, key: str) -> None:
-        there = f"#{{&&:{_alive_in(place)},#{{==:#{{pane_pid}},{pane.pid}}}}}"
+        there = f"#{{&&:{alive_in(place)},#{{==:#{{pane_pid}},{pane.pid}}}}}"
         # A person who scrolled back would otherwise get the key.
         press = f"copy-mode -q -t {pane.pane} ; send-keys -t {pane.pane} {key}"
-        self._type(place, pane.pane, [["if-shell", "-F", "-t", pane.pane, there, press, _say_dead(pane.pane)]])
+        why_not = say_why_not(place, pane.pane)
+        self._type(place, pane.pane, [["if-shell", "-F", "-t", pane.pane, there, press, why_not]])
 
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
         from mas.runtime.resize import FRAME, check_size, resizing
@@ -244,40 +276,25 @@ class TmuxTeams:
         check_size(columns, rows)
         server = self._servers.at(place.socket)
         try:
-            name, *frame = server.run(["display-message", "-p", "-t", pane, FRAME]).strip().split(",")
-            if name != place.name:
-                raise _pane_gone(pane, f"it is of {name}")
+            asked = ["display-message", "-p", "-t", pane, f"{OWNER},{FRAME}"]
+            owner, *frame = server.run(asked).strip().split(",")
+            if not is_owner(owner, place):
+                raise not_ours(pane)
             if commands := resizing(pane, columns, rows, list(map(int, frame)), _grid):
-                ours = f"#{{==:#{{session_name}},{place.name}}}"
-                server.run(["if-shell", "-F", "-t", pane, ours, commands])
+                server.run(["if-shell", "-F", "-t", pane, of_team(place), commands])
         except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
+            raise gone(pane, error.said) from None
 
     def snapshot(self, place: Place, pane: str, history: int) -> Snapshot:
         from mas.runtime.snapshot import asking, drawn
 
         try:
-            name, snapshot = drawn(self._servers.at(place.socket).run(*asking(pane, history)), history)
+            owner, snapshot = drawn(self._servers.at(place.socket).run(*asking(pane, history)), history)
         except TmuxFailed as error:
-            raise _pane_gone(pane, error.said) from None
-        if name != place.name:
-            raise _pane_gone(pane, f"it is of {name}")
+            raise gone(pane, error.said) from None
+        if not is_owner(owner, place):
+            raise not_ours(pane)
         return snapshot
-
-    def sizes(self, place: Place) -> list[PaneSize]:
-        server = self._servers.at(place.socket)
-        listing = ["list-panes", "-s", "-t", f"={place.name}:", "-F", f"{_STATE} #{{pane_width}} #{{pane_height}}"]
-        try:
-            found = _sizes(server.run(listing), place.name) if server.listening() else []
-            if any(size.state.dead and size.state.exit_status is None for size in found):
-                # As with `panes`: a server may have to be reminded that a child ended.
-                server.remind()
-                found = _sizes(server.run(listing), place.name)
-        except TmuxFailed:
-            if _has(server, place.name):
-                raise
-            return []
-        return found
 
     def watching(self, place: Place) -> AbstractContextManager[None]:
         return self._servers.watching(place.socket)
@@ -298,8 +315,15 @@ class TmuxTeams:
             # A tmux inside another server's tmux is refused unless it does not know.
             environ.pop("TMUX", None)
             verb = "attach-session"
-        argv = server.argv(*commands, [verb, "-t", f"={place.name}"])
+        argv = server.argv(*commands, [verb, "-t", self._tmux_session(server, place)])
         os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
+
+    def _tmux_session(self, server: Tmux, place: Place) -> str:
+        """The tmux session to look at a team in: that of its name, or the one that a person has put its panes in."""
+        ours = [row for row in rows(look(server, listing([place]))) if row.is_of(place)]
+        if not ours or any(row.session == place.name for row in ours):
+            return f"={place.name}"
+        return f"={ours[0].session}"
 
     def legacy_running(self) -> bool:
         server = self._servers.user()
@@ -332,11 +356,10 @@ class _Paste:
 
 def _typed(pane: str, run: Callable[[], str]) -> None:
     try:
-        ended = _DEAD in run()
+        said = run()
     except TmuxFailed as error:
-        raise _pane_gone(pane, error.said) from None
-    if ended:
-        raise _ended(pane)
+        raise gone(pane, error.said) from None
+    check_typed(pane, said)
 
 
 def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:
@@ -345,60 +368,44 @@ def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:
     paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
     if enter:
         paste = f"{paste} ; {_enter(pane)}"
-    dead = f"delete-buffer -b {buffer} ; {_say_dead(pane)}"
     return [
-        ["copy-mode", "-q", "-t", pane],
+        ["if-shell", "-F", "-t", pane, alive_in(place), _leave_scrolling(pane)],
         ["load-buffer", "-b", buffer, "-"],
-        ["if-shell", "-F", "-t", pane, _alive_in(place), paste, dead],
+        _if_alive(place, pane, paste, f"delete-buffer -b {buffer} ; "),
     ]
 
 
-def _alive_in(place: Place) -> str:
-    """A format that is true of a living pane of the team.
-
-    A paste into a dead pane crashes some servers, and a pane's number may be another team's since tmux was started
-    again: typing is one step with this look at the pane.
-    """
-    return f"#{{&&:#{{==:#{{session_name}},{place.name}}},#{{?pane_dead,,1}}}}"
+def _if_alive(place: Place, pane: str, then: str, otherwise: str = "") -> Command:
+    """Does something to a living pane of the team, in one step with the look at it; else says why not."""
+    return ["if-shell", "-F", "-t", pane, alive_in(place), then, f"{otherwise}{say_why_not(place, pane)}"]
 
 
 def _enter(pane: str) -> str:
-    return f"copy-mode -q -t {pane} ; send-keys -t {pane} Enter"
+    return f"{_leave_scrolling(pane)} ; send-keys -t {pane} Enter"
 
 
-def _say_dead(pane: str) -> str:
-    return f"display-message -p -t {pane} {_DEAD}"
-
-
-def _pane_gone(pane: str, why: str) -> AgentExited:
-    return AgentExited(f"The pane {pane} is gone: {why}", "mas show")
-
-
-def _ended(pane: str) -> AgentExited:
-    return AgentExited(f"The program in pane {pane} has ended", "mas show")
+def _leave_scrolling(pane: str) -> str:
+    """A person who scrolled back would otherwise get the keys."""
+    return f"copy-mode -q -t {pane}"
 
 
 def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes | None]:
     """The commands that type raw bytes, and what they read: few bytes are keys, many a buffer."""
-    # A person who scrolled back would otherwise get the keys.
-    back = f"copy-mode -q -t {pane}"
-    dead = _say_dead(pane)
-    check = ["if-shell", "-F", "-t", pane, _alive_in(place)]
+    back = _leave_scrolling(pane)
     if len(data) <= _KEYS_AT_ONCE:
         pieces = [data[start : start + _KEYS_EACH] for start in range(0, len(data), _KEYS_EACH)]
-        return [[*check, f"{back} ; send-keys -t {pane} -H {piece.hex(' ')}", dead] for piece in pieces], None
+        return [_if_alive(place, pane, f"{back} ; send-keys -t {pane} -H {piece.hex(' ')}") for piece in pieces], None
     buffer = f"mas-{os.urandom(8).hex()}"
     paste = f"paste-buffer -r -d -b {buffer} -t {pane}"
     return [
-        back.split(" "),
+        ["if-shell", "-F", "-t", pane, alive_in(place), back],
         ["load-buffer", "-b", buffer, "-"],
-        [*check, paste, f"delete-buffer -b {buffer} ; {dead}"],
+        _if_alive(place, pane, paste, f"delete-buffer -b {buffer} ; "),
     ], data
 
 
-def _has(server: Tmux, name: str) -> bool:
-    """Whether the server is there and has the tmux session."""
-    return server.listening() and name in sessions_at(server)
+def _unreaped(state: PaneState) -> bool:
+    return state.dead and not state.replaced and state.exit_status is None
 
 
 def _wait_for_end(server: Tmux, pid: int | None) -> None:
@@ -419,6 +426,8 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
     # Hooks on new sessions run before they can be taken away; the window they find is replaced by the first of ours.
     yield ["new-session", "-d", "-s", team.name, "-x", str(width), "-y", str(height), *_PLACEHOLDER]
     yield from _session_options(team.name)
+    mark = Place("", team.name, team.home).team
+    yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPENING}"]
     for number, window in enumerate(team.windows):
         there = f"={team.name}:={window.name}"
         for position, pane in enumerate(window.panes):
@@ -428,13 +437,17 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
                 yield from _window_options(there)
             else:
                 yield [_SPLIT_WINDOW, "-t", there, *_marked(pane), *pane.argv]
+            yield marking(there, mark)
+            # With the pane, not with the window it is in at first: a person may move it.
+            yield ["set-option", "-p", "-t", there, "remain-on-exit", "on"]
             yield ["set-option", "-p", "-t", there, "@mas_agent", pane.agent]
             yield ["set-option", "-p", "-t", there, "@mas_label", pane.label]
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
                 yield ["select-layout", "-t", there, "tiled"]
         yield from _arranged(there, window)
     yield ["select-window", "-t", f"={team.name}:={team.windows[0].name}"]
-    yield ["list-panes", "-s", "-t", f"={team.name}:", "-F", _STATE]
+    yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPEN}"]
+    yield ["list-panes", "-s", "-t", f"={team.name}:", "-F", FORMAT]
 
 
 def _marked(pane: PanePlan) -> Command:
@@ -459,13 +472,14 @@ def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
 def _session_options(name: str) -> Iterator[Command]:
     """What the user's configuration must not decide for a team."""
     yield ["set-option", "-t", f"={name}:", "destroy-unattached", "off"]
+    # Of the whole server: it would end with the client that opens the team.
+    yield ["set-option", "-s", "exit-unattached", "off"]
     for hook in _SESSION_HOOKS:
         # -q: not every tmux has every hook.
         yield ["set-option", "-q", "-t", f"={name}:", hook, ""]
 
 
 def _window_options(window: str) -> Iterator[Command]:
-    yield ["set-option", "-w", "-t", window, "remain-on-exit", "on"]
     yield ["set-option", "-w", "-t", window, "pane-border-status", "top"]
     yield ["set-option", "-w", "-t", window, "pane-border-format", " #{@mas_agent} #{@mas_label} "]
     for hook in _WINDOW_HOOKS:
@@ -492,27 +506,6 @@ def _grid(panes: int) -> tuple[int, int]:
         if rows * columns < panes:
             columns += 1
     return columns, rows
-
-
-def _states(printed: str, names: Container[str]) -> dict[str, list[PaneState]]:
-    """The panes of each tmux session that was asked for; of others' nothing is read."""
-    found: dict[str, list[PaneState]] = {}
-    for line in printed.splitlines():
-        name, _, fields = line.partition(":")
-        if name in names:
-            pane, agent, pid, dead, status = fields.split(" ")
-            known = None if agent == "-" else agent
-            state = PaneState(pane, known, int(pid), dead == "1", int(status) if status else None)
-            found.setdefault(name, []).append(state)
-    return found
-
-
-def _sizes(printed: str, name: str) -> list[PaneSize]:
-    found = []
-    for line in printed.splitlines():
-        state, columns, rows = line.rsplit(" ", 2)
-        found += [PaneSize(one, int(columns), int(rows)) for one in _states(state, {name}).get(name, [])]
-    return found
 
 
 def _by_socket(places: Iterable[Place]) -> dict[str, list[Place]]:

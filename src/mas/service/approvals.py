@@ -47,7 +47,7 @@ class _Asked(NamedTuple):
 def approvals(world: World, session_id: SessionId | None = None) -> ApprovalList:
     """All agents of the active sessions, or of one, that wait for an answer; by one look at each tmux server."""
     sessions, warnings = _sessions(world, session_id)
-    places = {place: session for session in sessions if (place := place_of(session))}
+    places = {place: session for session in sessions if (place := place_of(world, session))}
     found: list[Approval] = []
     for place, panes in world.runtime.panes_of(places).items():
         session = places[place]

@@ -20,6 +20,7 @@ from mas.model.message import DeliveryState, Message
 from mas.model.session import Session, Status
 from mas.model.state import AgentState, State
 from mas.model.team import Agent, Team
+from mas.runtime.panes import NotOurPane
 from mas.runtime.runtime import Paste, Place
 from mas.runtime.sweep import wait_for_clients
 from mas.service.states import told
@@ -75,7 +76,7 @@ def deliver(
                 opened.paste.give_up()
             return BUSY
         session = opened.session if opened else world.records.load(session_id)
-        place = place_of(session)
+        place = place_of(world, session)
         pane = next((agent.pane for agent in session.agents if agent.id == agent_id), None)
         if session.status is not Status.ACTIVE or place is None or pane is None:
             return Held(f"Session {session_id} is not running", exited=True)
@@ -102,6 +103,11 @@ def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = 
     if forced:
         return None
     return Held(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
+
+
+def _held_by(error: AgentExited) -> Held:
+    """Of an agent whose pane is another's nothing is known: it may come back, and get what waits for it."""
+    return Held(error.message, exited=not isinstance(error, NotOurPane))
 
 
 def _asked(state: AgentState) -> str:
@@ -166,7 +172,7 @@ class _Queue:
             self._paste(text, enter=not delay)
         except AgentExited as error:
             self._mailbox.put_back(message.id, self._agent)
-            return Held(error.message, exited=True)
+            return _held_by(error)
         if delay:
             # The program needs this long to take a paste for one.
             time.sleep(delay)
@@ -189,7 +195,7 @@ class _Queue:
         try:
             self._world.runtime.enter(self._place, self._pane)
         except AgentExited as error:
-            return Held(error.message, exited=True)
+            return _held_by(error)
         return None
 
     def _typed(self, pending: Pending) -> Held | None:

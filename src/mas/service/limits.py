@@ -30,6 +30,7 @@ _GRACE = 5.0
 _OOM = {1: "memory.oom_control oom_kill", 2: "memory.events oom_kill"}
 _FORKS = "pids.events max"
 _SCOPE = "scope:"
+_HOME = "home:"
 
 
 class Holding(NamedTuple):
@@ -101,7 +102,7 @@ def hold(world: World, session_id: SessionId, run: Run) -> Holding:
     where = ground()
     if where:
         # Written down first: whatever is made can be found again.
-        lines = dict.fromkeys((*_listed(world, session_id), *session_groups(where, session_id)))
+        lines = dict.fromkeys((_home(world), *_listed(world, session_id), *session_groups(where, session_id)))
         write_atomic(path, "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n")
         try:
             make_session(where, session_id, run.all_limits.session)
@@ -110,7 +111,7 @@ def hold(world: World, session_id: SessionId, run: Run) -> Holding:
         return Holding(session_id, run, where)
     scopes = Scopes(world.settings.environ)
     if scopes.given():
-        write_atomic(path, f"{_SCOPE}{slice_of(session_id)}\n".encode())
+        write_atomic(path, f"{_home(world)}\n{_SCOPE}{slice_of(session_id)}\n".encode())
         if scopes.limit_slice(session_id, run.all_limits.session):
             return Holding(session_id, run, by_systemd=True)
     return Holding(session_id, run)
@@ -140,10 +141,17 @@ def _groups(world: World, session_id: SessionId) -> tuple[str, ...]:
 
 
 def _listed(world: World, session_id: SessionId) -> list[str]:
+    """What was written down for this workspace: in a copy of it, the groups are those of the original."""
     try:
-        return read_file(_list_path(world, session_id)).decode("utf-8", "surrogateescape").splitlines()
+        lines = read_file(_list_path(world, session_id)).decode("utf-8", "surrogateescape").splitlines()
     except OSError:
         return []
+    homes = [line for line in lines if line.startswith(_HOME)]
+    return [] if homes and _home(world) not in homes else lines
+
+
+def _home(world: World) -> str:
+    return f"{_HOME}{world.layout.home()}"
 
 
 def _list_path(world: World, session_id: SessionId) -> str:

@@ -53,7 +53,7 @@ def _end_lost(world: World, session_id: SessionId) -> Session:
     """A session whose tmux is gone: lost, or back again where the user asked for that."""
     with world.intents.begin(session_id, "lost", world.records.load(session_id).socket) as operation:
         session = world.records.load(session_id)
-        place = place_of(session)
+        place = place_of(world, session)
         if session.status is Status.ACTIVE and place and world.runtime.alive([place])[place] is not False:
             # Somebody restored it since it was looked at.
             operation.done()

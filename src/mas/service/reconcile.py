@@ -107,8 +107,10 @@ class _Looking(Thread):
     def __init__(self, world: World, active: list[IndexEntry]) -> None:
         super().__init__(daemon=True)
         self._runtime = world.runtime
+        home = world.layout.home()
         self._places = {
-            Place(entry.socket or "", tmux_name(entry.session_id)): SessionId(entry.session_id) for entry in active
+            Place(entry.socket or "", tmux_name(entry.session_id), home): SessionId(entry.session_id)
+            for entry in active
         }
         self._alive: dict[Place, bool | None] = dict.fromkeys(self._places)
         self._apart = started(self)

@@ -111,7 +111,7 @@ def _status(world: World, session: Session) -> Status:
     """What the session should be called, going by tmux; as it is where tmux cannot be asked."""
     if not session.socket:
         return Status.STOPPED
-    place = Place(session.socket, tmux_name(session.id))
+    place = Place(session.socket, tmux_name(session.id), world.layout.home())
     alive = world.runtime.alive([place])[place]
     if alive is None:
         return session.status

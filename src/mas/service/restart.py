@@ -7,7 +7,7 @@ from mas.model.ids import SessionId
 from mas.model.reports import RestartedAgent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
-from mas.runtime.sweep import end_agent, mark
+from mas.runtime.sweep import Owner, end_agent
 from mas.service.programs import begun_anew, furnish, program_of
 from mas.service.show import just_opened
 from mas.service.states import begun, has_ended, seen
@@ -38,6 +38,11 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
         if not state.gone and not has_ended(world, session_id, agent_id) and not force:
             hint = f"mas restart-agent --force {session_id} {agent_id}"
             raise Conflict(f"Agent {agent_id} is running: it is {state.state}", hint)
+        if pane.replaced and not force:
+            raise Conflict(
+                f"Another program runs in the pane of agent {agent_id}: a person started it there",
+                f"end it, or: mas restart-agent --force {session_id} {agent_id}",
+            )
         return place, pane
 
     with world.intents.begin(session_id, "restart", session.socket, allowed, agent_id) as operation:
@@ -56,7 +61,7 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
 def start_ended(world: World, session_id: SessionId, agent_id: str, since: str) -> None:
     """Start an agent again that has ended, and has not begun to run since then; for who found that cut short."""
     place, pane = _pane(world, session_id, agent_id)
-    if pane.dead and _begun_at(world, session_id, agent_id) < since:
+    if pane.dead and not pane.replaced and _begun_at(world, session_id, agent_id) < since:
         _run_again(world, session_id, agent_id, place, pane)
 
 
@@ -84,13 +89,14 @@ def _run_again(world: World, session_id: SessionId, agent_id: str, place: Place,
         # Only now: it may have begun a conversation until it ended.
         program = program_of(world, session_id, agent, resume=True)
         furnish(world, session_id, {agent_id: program})
-        reopen_agent(world, session_id, run, agent, program, place, pane.pane)
+        reopen_agent(world, session_id, run, agent, program, place, pane)
     return program
 
 
 def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) -> None:
     """End the agent and all that an agent whose launcher was killed may have left."""
-    left = end_agent(mark(session_id, agent_id), None if pane.dead else pane.pid, _GRACE)
+    owner = Owner(session_id, world.layout.home(), agent_id)
+    left = end_agent(owner, None if pane.dead else pane.pid, _GRACE)
     if left:
         raise Conflict(f"Processes of agent {agent_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if not has_ended(world, session_id, agent_id):

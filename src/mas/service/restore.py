@@ -48,7 +48,11 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         check_room(world, session_id, limits_of(world, run).session.disk)
         after = before.to(Status.ACTIVE, world.now())
         # What a crash of tmux left over must not work beside the new agents.
-        close_team(world, session_id, before.socket)
+        if other := close_team(world, session_id, before.socket):
+            raise Conflict(
+                f"Session {session_id} runs in another copy of this workspace: {other}",
+                f"for a session of its own here: mas clone {session_id}; or stop it there first",
+            )
         paths = world.layout.session(session_id)
         ensure_directory(paths.private, 0o700)
         ensure_directory(paths.logs, OPEN_DIR)
@@ -58,11 +62,16 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         furnish(world, session_id, programs)
         operation.undo(lambda: close_team(world, session_id, socket))
         try:
-            agents = open_team(world, session_id, run, programs, Place(socket, name), gate, isolation)
+            agents = open_team(
+                world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
+            )
         except AlreadyThere:
             # The tmux session of that name is somebody else's and must not be closed.
             operation.forget()
-            raise
+            raise AlreadyThere(
+                f"tmux already has a session {name}, which is not this workspace's",
+                f"for a session of another name: mas clone {session_id}; or: tmux rename-session -t ={name} NAME",
+            ) from None
         after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
         after = after._replace(isolation=isolation, limits=limits_of(world, run))
         operation.undo(lambda: world.records.save(before))

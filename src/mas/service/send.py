@@ -74,7 +74,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
 @contextmanager
 def _begun(world: World, session: Session, agent: Agent | None) -> Iterator[Paste | None]:
     """A paste for an agent that is ready for it: tmux takes about as long to come as a message to be kept."""
-    place = place_of(session)
+    place = place_of(world, session)
     pane = next((one.pane for one in session.agents if agent and one.id == agent.id), None)
     if agent is None or place is None or pane is None:
         yield None
@@ -124,7 +124,7 @@ def _new_message(
 
 def _refusal(world: World, session: Session, agent: Agent, held: Held | None, force: bool) -> MasError | None:
     """Why an agent cannot get any message; what it could get later is no reason."""
-    if session.status is not Status.ACTIVE or place_of(session) is None:
+    if session.status is not Status.ACTIVE or session.socket is None:
         return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
     if held and held.exited:
         return _not_running(agent.id, session.id)

@@ -70,7 +70,7 @@ def describe(
 
 def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
     """The session's agents with their live state."""
-    place = place_of(session)
+    place = place_of(world, session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     by_agent = {pane.agent: pane for pane in panes}
     return tuple(_seen(world, session, agent, by_agent.get(agent.id)) for agent in session.agents)

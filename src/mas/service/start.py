@@ -157,7 +157,9 @@ def _start_as(
         operation.undo(lambda: close_team(world, session_id, socket))
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
-            agents = open_team(world, session_id, run, programs, Place(socket, name), gate, isolation)
+            agents = open_team(
+                world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
+            )
         except AlreadyThere:
             # The tmux session of that name is somebody else's and must not be closed.
             operation.forget()

@@ -56,6 +56,8 @@ def seen_with_restarts(
 
 def _ended(pane: PaneState, told: AgentState) -> AgentState:
     """An agent whose pane is dead, by tmux's word; its launcher may have said more about it."""
+    if pane.replaced:
+        return AgentState(State.EXITED, "", "another program runs in its pane", "tmux")
     if told.gone and told.state is State.ERROR:
         return told
     how = "ended" if pane.exit_status is None else f"exit status {pane.exit_status}"
@@ -105,6 +107,6 @@ def _sources(run: list[bytes]) -> tuple[str, ...]:
 
 
 def _panes(world: World, session: Session) -> dict[str | None, PaneState]:
-    place = place_of(session)
+    place = place_of(world, session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     return {pane.agent: pane for pane in panes}

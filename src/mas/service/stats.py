@@ -57,8 +57,9 @@ def _host(world: World, host: Host) -> HostStats:
 
 def _seen_by_tmux(world: World, entries: list[IndexEntry]) -> Uses:
     """Which agents live, where the system does not tell of processes."""
+    home = world.layout.home()
     places = {
-        Place(entry.socket, tmux_name(entry.session_id)): entry.session_id
+        Place(entry.socket, tmux_name(entry.session_id), home): entry.session_id
         for entry in entries
         if entry.status is Status.ACTIVE and entry.socket
     }

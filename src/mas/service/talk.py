@@ -18,7 +18,7 @@ def output(world: World, session_id: SessionId, agent: str, lines: int, reader: 
     known_agent(session, agent)
     if reader is not None:
         check_may_read(world.records.load_run(session_id).team, reader, agent)
-    place = place_of(session)
+    place = place_of(world, session)
     if place and session.status is Status.ACTIVE:
         for pane in world.runtime.panes(place):
             if pane.agent == agent:
@@ -53,7 +53,7 @@ def attach(world: World, session_id: SessionId, agent: str | None) -> None:
 
 def live_panes(world: World, session: Session, dead_too: bool = False) -> tuple[Place, dict[str, PaneState]]:
     """Where the session runs, and its panes by agent; `Conflict` if it does not."""
-    place = place_of(session)
+    place = place_of(world, session)
     panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
     if place is None or not panes:
         raise Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")

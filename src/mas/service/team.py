@@ -13,10 +13,10 @@ from mas.model.run import Run, agent_runs
 from mas.model.session import AgentRun, Session
 from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
-from mas.runtime.runtime import PanePlan, Place, TeamPlan, WindowPlan
+from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
 from mas.runtime.sandbox.rules import to_options
 from mas.runtime.servers import usual_descriptor_limit
-from mas.runtime.sweep import MARK, end_processes, mark, processes_of
+from mas.runtime.sweep import MARK, Owner, end_processes, find_processes
 from mas.service.isolation import Enclosure
 from mas.service.limits import Holding, held, hold, let_go
 from mas.service.world import World
@@ -77,14 +77,14 @@ def open_team(
         _write_launch(world, holding, agent, programs[agent.id], bool(waiting), enclosure)
     forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
-    panes = world.runtime.open(place.socket, _plan(place.name, paths.root, holding, waiting))
+    panes = world.runtime.open(place.socket, _plan(place, paths.root, holding, waiting))
     return agent_runs(run.team, panes)
 
 
 def reopen_agent(
-    world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, place: Place, pane: str
+    world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, place: Place, pane: PaneState
 ) -> None:
-    """Run one agent again in its pane, isolated as its session is.
+    """Run one agent again in its pane, isolated as its session is; what a person has started there ends.
 
     Nobody waits at a gate: once the pane is open, all of it is done.
     """
@@ -94,7 +94,8 @@ def reopen_agent(
     holding = hold(world, session_id, run)
     _write_launch(world, holding, agent, program, False, enclosure)
     forget_reports(world.layout.session(session_id), (agent.id,))
-    world.runtime.reopen(place, pane, _pane(world.layout.session(session_id).root, agent, holding.before(agent)))
+    plan = _pane(world.layout.session(session_id).root, agent, holding.before(agent), place.home)
+    world.runtime.reopen(place, pane.pane, plan, force=pane.replaced)
 
 
 def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None) -> Enclosure | None:
@@ -140,30 +141,36 @@ def _heard_by_the_launcher(
     return {"MAS_HOOKS": spool_path(paths.root, agent.id)}, {"spool": "1"} if hears else {}
 
 
-def close_team(world: World, session_id: SessionId, socket: str | None) -> None:
-    """End the session's tmux session and every process of it, also those that detached themselves."""
+def close_team(world: World, session_id: SessionId, socket: str | None) -> str | None:
+    """End the session's panes and every process of it, also those that detached themselves.
+
+    What the same session runs in another workspace, of which one is a copy, is left alone: answers where that is.
+    """
     roots: list[int] = []
     unseen: NoTmux | None = None
-    place = Place(socket, tmux_name(session_id)) if socket else None
+    home = world.layout.home()
+    place = Place(socket, tmux_name(session_id), home) if socket else None
+    owner = Owner(session_id, home)
     if place:
         try:
-            roots = [pane.pid for pane in world.runtime.panes(place) if not pane.dead]
+            roots = [pane.pid for pane in world.runtime.panes(place) if pane.agent and not pane.dead]
         except NoTmux as error:
             unseen = error
-    known = processes_of(session_id, roots, held(world, session_id))
+    found = find_processes(owner, roots, held(world, session_id))
     if place and not unseen:
         world.runtime.close(place)
     # What no launcher looks after any more has nobody to end it.
-    left = end_processes(session_id, known, _GRACE if roots or unseen else 0.0)
+    left = end_processes(owner, found.processes, _GRACE if roots or unseen else 0.0)
     left += [pid for pid in held(world, session_id) if pid not in left] if let_go(world, session_id) else []
     if left:
         raise Conflict(f"Processes of session {session_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if unseen:
         raise unseen
+    return found.elsewhere
 
 
-def place_of(session: Session) -> Place | None:
-    return Place(session.socket, session.tmux) if session.socket else None
+def place_of(world: World, session: Session) -> Place | None:
+    return Place(session.socket, session.tmux, world.layout.home()) if session.socket else None
 
 
 def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
@@ -199,7 +206,7 @@ def agent_environment(
     env |= session_environment(world, session_id)
     env["MAS_AGENT_ID"] = agent.id
     env["MAS_TOKEN"] = world.access().agent_token(session_id, agent.id)
-    env[MARK] = mark(session_id, agent.id)
+    env[MARK] = Owner(session_id, world.layout.home(), agent.id).mark
     return env
 
 
@@ -211,19 +218,17 @@ def _with_mas(path: str) -> str:
     return f"{path}:{here}"
 
 
-def _plan(name: str, directory: str, holding: Holding, waiting: tuple[str, ...]) -> TeamPlan:
-    windows = tuple(
-        WindowPlan(
-            unit.name, tuple(_pane(directory, agent, (*holding.before(agent), *waiting)) for agent in unit.agents)
-        )
-        for unit in holding.run.team.units
-    )
-    return TeamPlan(name, directory, windows)
+def _plan(place: Place, directory: str, holding: Holding, waiting: tuple[str, ...]) -> TeamPlan:
+    def pane(agent: Agent) -> PanePlan:
+        return _pane(directory, agent, (*holding.before(agent), *waiting), place.home)
+
+    windows = tuple(WindowPlan(unit.name, tuple(map(pane, unit.agents))) for unit in holding.run.team.units)
+    return TeamPlan(place.name, directory, windows, place.home)
 
 
-def _pane(directory: str, agent: Agent, before: tuple[str, ...]) -> PanePlan:
+def _pane(directory: str, agent: Agent, before: tuple[str, ...], home: str) -> PanePlan:
     launcher = (*before, sys.executable, "-ISE", _LAUNCHER, directory, agent.id)
-    return PanePlan(agent.id, agent.role, launcher, mark(os.path.basename(directory), agent.id))
+    return PanePlan(agent.id, agent.role, launcher, Owner(os.path.basename(directory), home, agent.id).mark)
 
 
 def _waiting_at(gate: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ class _Team:
             session = self._world.records.load(self._session_id)
         except (NoSession, Corrupt):
             return None
-        return place_of(session) if session.status is Status.ACTIVE else None
+        return place_of(self._world, session) if session.status is Status.ACTIVE else None
 
     def _be_at(self, place: Place | None) -> None:
         if place == self._place:

@@ -4,7 +4,7 @@
 import os
 from typing import NamedTuple
 
-from mas.model.ids import is_session_id
+from mas.model.ids import identity, is_session_id
 
 OPEN_DIR = 0o755
 PRIVATE_DIR = 0o700
@@ -138,6 +138,11 @@ class Layout(NamedTuple):
     @property
     def events(self) -> str:
         return self.at("sessions", ".mas", "events")
+
+    def home(self) -> str:
+        """The workspace's identity: what it has open carries it, and a copy of the workspace has another."""
+        status = os.stat(self.sessions)
+        return identity(status.st_dev, status.st_ino)
 
     def session(self, session_id: str) -> SessionPaths:
         return SessionPaths(f"{self.root}/sessions/{session_id}")

@@ -1,0 +1,34 @@
+"""Closing: which panes end with a team. A person's own panes and windows stay, whatever was linked or joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mas.runtime.panes import OPENING, SESSION_MARK, Row, is_home_of, of_team
+from mas.runtime.runtime import Place
+from mas.runtime.tmux import Command
+
+
+def closing(place: Place, there: Sequence[Row]) -> Iterator[Command]:
+    """The commands that end a team's panes, given all that is on its server."""
+    named = [row for row in there if row.session == place.name and is_home_of(row.home, place)]
+    # One that was not opened to its end holds nothing of a person's yet, and panes that have no mark.
+    ours = {row.pane for row in there if row.is_of(place)} | {row.pane for row in named if row.home.endswith(OPENING)}
+    windows: dict[str, set[str]] = {}
+    for row in there:
+        windows.setdefault(row.window, set()).add(row.pane)
+    for panes in windows.values():
+        for pane in [min(panes)] if panes <= ours else sorted(panes & ours):
+            # A window that is linked to other tmux sessions goes from all of them.
+            kill = "kill-window" if panes <= ours else "kill-pane"
+            yield ["if-shell", "-F", "-t", pane, of_team(place), f"{kill} -t {pane}"]
+    if ours and any(row.pane not in ours for row in named):
+        # A person's own panes stay. They give back the name, which the team needs when it is restored.
+        name = _free_name(place.name, {row.session for row in there})
+        yield ["rename-session", "-t", f"={place.name}", name]
+        yield ["set-option", "-u", "-t", f"={name}:", SESSION_MARK]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    names = (f"left-of-{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, len(taken) + 3))))
+    return next(free for free in names if free not in taken)
