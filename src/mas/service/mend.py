@@ -50,7 +50,10 @@ def end_vanished(world: World, entries: list[IndexEntry]) -> None:
 
 
 def _end_lost(world: World, session_id: SessionId) -> Session:
-    """A session whose tmux is gone: lost, or back again where the user asked for that."""
+    """A session whose tmux is gone: lost, or back again where the user asked for that.
+
+    One that runs in another workspace, of which this one is a copy, was never lost: it is not ours to bring back.
+    """
     with world.intents.begin(session_id, "lost", world.records.load(session_id).socket) as operation:
         session = world.records.load(session_id)
         place = place_of(world, session)
@@ -59,10 +62,14 @@ def _end_lost(world: World, session_id: SessionId) -> Session:
             operation.done()
             return session
         operation.no_return()
-        close_team(world, session_id, session.socket)
-        lost = session.status is Status.ACTIVE or session.lost
-        session = set_status(world, session, Status.STOPPED, TMUX_GONE if lost else session.reason, lost)
+        other = close_team(world, session_id, session.socket)
+        lost = (session.status is Status.ACTIVE or session.lost) and not other
+        reason = f"it runs in another copy of this workspace: {other}" if other else session.reason
+        session = set_status(world, session, Status.STOPPED, TMUX_GONE if lost else reason, lost)
         operation.done()
+    if other:
+        world.logs.session(session_id, reason or "")
+        return session
     world.logs.session(session_id, TMUX_GONE)
     world.events.add("warning", session_id, text=f"The tmux session of session {session_id} was gone")
     return restored(world, session_id) if world.settings.recover else session
