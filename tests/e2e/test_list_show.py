@@ -15,12 +15,28 @@ from tests.site import Site, until
 
 INFO = {
     "sessionId", "tmuxSession", "name", "status", "createdAt", "lastActivity", "workingDir", "unitDir",
-    "workflowsDir", "agentCount", "tmuxSocket", "agents", "tier",
+    "workflowsDir", "agentCount", "tmuxSocket", "agents", "tier", "stoppedAt", "lost", "reason",
 }  # fmt: skip
 
 
 def server_pid(site: Site) -> int:
     return int(site.tmux("display", "-p", "#{pid}"))
+
+
+def test_a_message_is_activity_and_no_reason_to_write_the_registry(site: Site) -> None:
+    session = site.start("--team", "solo", "--command", "cat")
+    index = site.path("sessions", ".sessions.index")
+    before, (info,) = os.stat(index), site.json("list")["sessions"]
+    site.mas("send", "--force", "--session", session, "00", "hello")
+    after = os.stat(index)
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    (used,) = site.json("list")["sessions"]
+    assert info["lastActivity"] < used["lastActivity"] == site.json("show", session)["lastActivity"]
+    os.unlink(site.session(session, "logs", "session.log"))
+    assert site.json("list")["sessions"][0]["lastActivity"] >= info["createdAt"]
+    site.mas("stop", session)
+    (stopped,) = site.json("list")["sessions"]
+    assert used["lastActivity"] < stopped["lastActivity"] == stopped["stoppedAt"]
 
 
 def test_a_listing_tells_what_the_api_would(site: Site) -> None:

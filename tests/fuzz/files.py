@@ -13,7 +13,6 @@ import tarfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -153,16 +152,14 @@ def index(ground: Ground, data: bytes) -> None:
         before = registry.read()
     except Corrupt:
         # What cannot be read may still be in a shape that can be added to; it is never replaced by less.
-        for change in (partial(registry.touch, ID), partial(registry.put, added)):
-            now = _content(ground.layout.registry_index)
-            with suppress(Corrupt):
-                change()
-                continue
-            assert _content(ground.layout.registry_index) == now
+        now = _content(ground.layout.registry_index)
+        with suppress(Corrupt):
+            registry.put(added)
+            return
+        assert _content(ground.layout.registry_index) == now
         return
     assert is_typed(list[IndexEntry], before)
     registry.put(added)
-    registry.touch(added.session_id)
     assert registry.read() == [entry for entry in before if entry.session_id != added.session_id] + [added]
 
 

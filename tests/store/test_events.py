@@ -439,7 +439,6 @@ def test_every_line_of_the_registry_s_journal_is_told_in_its_order(layout: Layou
     one, two = new_id(), new_id()
     registry.put(an_entry(one))
     registry.put(an_entry(two)._replace(status=Status.STOPPED))
-    registry.touch(one)
     registry.drop(two, Gone.ARCHIVED)
     registry.retract(two, Gone.ARCHIVED)
     registry.rebuild(lambda: [an_entry(two)._replace(status=Status.ERROR)])

@@ -37,7 +37,6 @@ ENTRIES = st.builds(
 )
 OPERATIONS = st.lists(
     st.tuples(st.just("put"), ENTRIES)
-    | st.tuples(st.just("touch"), st.sampled_from(IDS))
     | st.tuples(st.sampled_from(Gone), st.sampled_from(IDS))
     | st.tuples(st.just("rewritten"), st.sampled_from([{"indent": 4}, {"indent": None}, {"sort_keys": True}])),
     max_size=12,
@@ -86,10 +85,6 @@ def test_any_sequence_of_changes_reads_back_as_a_dictionary_would(operations: li
                 registry.put(what)
                 wanted[what.session_id] = what
                 journal.append(Change(what.session_id, what.status, NOW))
-            elif verb == "touch":
-                registry.touch(what)
-                if what in wanted:
-                    wanted[what] = wanted[what]._replace(last_activity=NOW)
             else:
                 registry.drop(what, Gone(verb))
                 wanted.pop(what, None)
@@ -252,11 +247,10 @@ def test_every_torn_index_is_seen(layout: Layout, registry: Registry) -> None:
             registry.read()
 
 
-@pytest.mark.parametrize("verb", ["put", "touch", "drop"])
+@pytest.mark.parametrize("verb", ["put", "drop"])
 def test_a_missing_or_garbled_index_is_not_written_over(layout: Layout, registry: Registry, verb: str) -> None:
     changes: dict[str, Callable[[], None]] = {
         "put": lambda: registry.put(an_entry(IDS[0])),
-        "touch": lambda: registry.touch(IDS[0]),
         "drop": lambda: registry.drop(IDS[0], Gone.DELETED),
     }
     put(layout.sessions, ".sessions.index", b"garbage")

@@ -123,7 +123,6 @@ def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: 
     word = "approve" if allow else "deny"
     world.logs.session(session_id, f"{word} {agent_id} by={by}: {question.words}")
     world.events.add("approval", session_id, agent_id, allowed=allow, by=by, kind=question.kind, text=question.text)
-    world.registry.touch(session_id)
     return AgentAnswer(
         session_id, agent_id, allow, question.kind, question.text, after.state, after.words, after.source
     )

@@ -53,7 +53,6 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
     warnings = begun_anew({agent_id: program})
     for line in (f"restart {agent_id}", *warnings):
         world.logs.session(session_id, line)
-    world.registry.touch(session_id)
     (view,) = (view for view in just_opened(session) if view.id == agent_id)
     return RestartedAgent(session_id, view._replace(pane=pane.pane), warnings)
 

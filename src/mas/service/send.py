@@ -66,9 +66,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
             paste.give_up()
         if is_new and courier.here:
             mailbox.make_last(message.id)
-        sent = _watched(world, courier, session_id, message, mailbox, wait)
-    world.registry.touch(session_id)
-    return sent
+        return _watched(world, courier, session_id, message, mailbox, wait)
 
 
 @contextmanager

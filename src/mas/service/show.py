@@ -10,6 +10,7 @@ from mas.model.session import AgentRun, Session, Status
 from mas.model.state import LAUNCHED, AgentState, State
 from mas.model.views import AgentView, SessionDetail
 from mas.runtime.runtime import PaneState
+from mas.service.activity import last_activity
 from mas.service.states import seen_with_restarts
 from mas.service.team import place_of
 from mas.service.world import World
@@ -43,7 +44,7 @@ def describe(
         status=session.status,
         created_at=session.created_at,
         started_at=session.started_at,
-        last_activity=session.last_activity,
+        last_activity=last_activity(world, session.id, session.status, session.last_activity),
         working_dir=paths.root,
         unit_dir=paths.unit,
         workflows_dir=paths.workflows,

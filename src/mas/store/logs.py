@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
+from functools import lru_cache
 
 from mas.store.atomic import append_line
 from mas.store.layout import Layout
@@ -46,6 +48,14 @@ class Logs:
         else:
             self._add_to_session(session_id, "api.log", line, _LARGEST_API_LOG)
 
+    def last_note(self, session_id: str) -> str:
+        """When something was last written to the session's log; nothing if there is none."""
+        try:
+            written = os.lstat(self._layout.session(session_id).session_log()).st_mtime_ns
+        except OSError:
+            return ""
+        return _stamp(written // 1_000_000)
+
     def tail(self, path: str, lines: int) -> str:
         """The last lines of a log as text, without escape sequences; what is no file of a log's place is empty."""
         from mas.model.errors import NotFound
@@ -74,6 +84,13 @@ class Logs:
             _add(name, line, largest, directory)
         finally:
             os.close(directory)
+
+
+@lru_cache(maxsize=10_000)
+def _stamp(milliseconds: int) -> str:
+    """A time as ISO 8601 in UTC. Of few sessions it is another from one listing to the next."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"
 
 
 def _add(path: str, line: str, largest: int | None = None, directory: int | None = None) -> None:

@@ -145,18 +145,6 @@ class Registry:
             with locked(self._layout.registry_lock):
                 remove_unfinished(self._layout.registry_index, self._layout.journal)
 
-    def touch(self, session_id: str) -> None:
-        """Note that the session was used just now; its status is whatever it is, so the journal stays."""
-        with locked(self._layout.registry_lock):
-            lines = self._canonical(session_id)
-            if span := _span(lines, session_id):
-                try:
-                    entry = _entry(parse_json(lines[span]))
-                except (ValueError, KeyError, TypeError, OverflowError) as error:
-                    raise Corrupt(self._layout.registry_index, str(error)) from None
-                lines[span] = _line_of(entry._replace(last_activity=self._now()), self._layout)
-                self._replace(lines)
-
     def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
         """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
 
