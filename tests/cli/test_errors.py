@@ -18,6 +18,7 @@ from tests.site import Site
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 # What each command needs to get as far as looking for a workspace.
 ENOUGH = {
+    "rename": ["x", "y"],
     "send": ["00", "hello"],
     "ask": ["00", "hello"],
     "output": ["00"],
@@ -52,6 +53,11 @@ def deleted(site: Site) -> str:
     return session
 
 
+def taken(site: Site) -> str:
+    site.start("--name", "shop")
+    return "shop"
+
+
 def damaged(site: Site) -> str:
     session = stopped(site)
     with open(site.session(session, "metadata.json"), "w", encoding="utf-8") as file:
@@ -70,7 +76,9 @@ CASES: dict[str, Callable[[Site], Case]] = {
     "a mistyped command": lambda site: (2, ["stpo"]),
     "a command like no other": lambda site: (2, ["xyzzy"]),
     "a hostile id": lambda site: (2, ["show", "../../etc/passwd"]),
-    "an id that is too short": lambda site: (2, ["show", "ab"]),
+    "an id that is too short": lambda site: (3, ["show", "ab"]),
+    "a name like an id": lambda site: (2, ["start", "--name", "mas-550e8400"]),
+    "a name that is taken": lambda site: (4, ["rename", site.start("--name", "web"), taken(site)]),
     "no session named, none active": lambda site: (2, ["show"]),
     "sessions named and all of them": lambda site: (2, ["stop", UNKNOWN, "--all"]),
     "nothing to delete": lambda site: (2, ["delete"]),

@@ -18,13 +18,14 @@ def test_a_clone_is_a_stopped_session_with_the_same_work_and_team(site: Site) ->
     clone = site.json("clone", source)
     copy = clone["sessionId"]
     assert copy != source
-    assert (clone["status"], clone["name"]) == ("stopped", "first")
+    assert (clone["status"], clone["name"]) == ("stopped", "first-2")
     assert source in clone["origin"]
     assert site.four_places(copy) == {"stopped"}
     assert site.statuses() == {source: "active", copy: "stopped"}
     for part in ("unit", "workflows"):
         assert tree(site.session(copy, part)) == tree(site.session(source, part))
-    assert json.loads(read(site.session(copy, "config.json"))) == json.loads(read(site.session(source, "config.json")))
+    kept, copied = (json.loads(read(site.session(one, "config.json"))) for one in (source, copy))
+    assert copied == {**kept, "name": "first-2"}
     site.mas("restore", copy)
     assert site.tmux_sessions() == {tmux_name(source), tmux_name(copy)}
 

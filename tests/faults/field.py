@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -147,6 +148,26 @@ def _clone(field: Field) -> Act:
             )
 
     return Act(lambda: (source, "a copy", False), settle)
+
+
+def _rename(field: Field) -> Act:
+    session_id = field.started()
+    names = count(1)
+
+    def settle() -> None:
+        field.settled()
+        config, metadata = (
+            json.loads(read_text(field.site.session(session_id, name))) for name in ("config.json", "metadata.json")
+        )
+        listed = {info.session_id: info.name for info in field.mas.list().sessions}
+        assert config.get("name") == metadata["name"] == listed[session_id], "two names"
+
+    return Act(lambda: (session_id, f"name {next(names)}"), settle)
+
+
+def read_text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _start(field: Field) -> Act:
@@ -305,6 +326,7 @@ SCENES: dict[str, Scene] = {
     "restore of an active session": Scene("restore", _refused_restore),
     "restart of an agent": Scene("restart_agent", _of_session("active", "00", True)),
     "clone": Scene("clone", _clone),
+    "rename": Scene("rename", _rename),
     "archive": Scene("archive", _of_session("stopped")),
     "unarchive": Scene("unarchive", _of_session("archived")),
     "delete": Scene("delete", _of_session("stopped")),

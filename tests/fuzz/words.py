@@ -74,7 +74,7 @@ def path(ground: Ground, data: bytes) -> None:
 
 @PARSERS.of(ID, ID[:8], f"mas-{ID[:8]}", "m-0123456789abcdef", "a name")
 def names(ground: Ground, data: bytes) -> None:
-    for parse in (lambda text: find_session(text, [ID]), parse_message_id, parse_name):
+    for parse in (lambda text: find_session(text, [(ID, "a name")]), parse_message_id, parse_name):
         with suppress(BadInput):
             assert is_typed(str, parse(_text(data)))
 

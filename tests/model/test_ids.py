@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from mas.model.errors import BadInput, NoSession
 from mas.model.ids import (
     find_session,
+    free_name,
     is_agent_id,
     is_session_id,
+    near_name,
     parse_agent_id,
     parse_name,
+    parse_new_name,
     parse_session_id,
     parse_unit_name,
     shown,
@@ -87,46 +90,125 @@ def test_what_is_not_a_session_id_is_refused_on_one_short_line(text: str) -> Non
     assert len(refused.value.message) < 400
 
 
-@given(st.lists(IDS, max_size=6, unique=True), st.integers(0, 5), st.integers(0, 36), st.booleans())
+def unnamed(*ids: str) -> list[tuple[str, str | None]]:
+    return [(one, None) for one in ids]
+
+
+@given(st.lists(IDS, max_size=6, unique=True), st.integers(0, 5), st.integers(1, 36), st.booleans(), st.booleans())
 def test_a_prefix_of_four_or_more_means_the_one_session_that_has_it(
-    known: list[str], which: int, length: int, as_tmux: bool
+    known: list[str], which: int, length: int, as_tmux: bool, upper: bool
 ) -> None:
     start = (known[which] if which < len(known) else ID)[:length]
     reference = f"mas-{start}" if as_tmux else start
-    matches = [session_id for session_id in known if session_id.startswith(start)]
-    if len(start) < 4:
-        with pytest.raises(BadInput, match="Not a session id"):
-            find_session(reference, known)
-    elif not matches:
+    reference = reference.upper() if upper else reference
+    matches = [session_id for session_id in known if session_id.startswith(start)] if length >= 4 else []
+    if not matches:
         with pytest.raises(NoSession):
-            find_session(reference, known)
+            find_session(reference, unnamed(*known))
     elif len(matches) == 1:
-        assert find_session(reference, known) == matches[0]
+        assert find_session(reference, unnamed(*known)) == matches[0]
     else:
         with pytest.raises(BadInput, match="could be any of"):
-            find_session(reference, known)
+            find_session(reference, unnamed(*known))
 
 
 def test_an_ambiguous_prefix_names_the_sessions_it_could_mean() -> None:
-    known = [f"aaaa{n:04x}-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for n in range(9)]
+    ids = [f"aaaa{n:04x}-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for n in range(9)]
+    known = unnamed(*ids)
     with pytest.raises(BadInput) as refused:
         find_session("aaaa", known)
-    assert known[0] in refused.value.message
-    assert find_session("aaaa0003", known) == known[3]
-    assert find_session(known[3], known) == known[3]
-    assert find_session(tmux_name(known[3]), known) == known[3]
+    assert ids[0] in refused.value.message
+    assert find_session("aaaa0003", known) == ids[3]
+    assert find_session(ids[3], known) == ids[3]
+    assert find_session(ids[3].upper(), known) == ids[3]
+    assert find_session(tmux_name(ids[3]), known) == ids[3]
+
+
+OTHER = "beef0000-5b7d-4e8f-9a0b-c1d2e3f4a5b6"
+
+
+@pytest.mark.parametrize("name", ["web", "Release 2.0", "日本語", "a:b", "3f2b", "x" * 64])
+def test_a_name_means_the_session_that_has_it(name: str) -> None:
+    assert find_session(name, [(ID, name), (OTHER, None)]) == ID
+    with pytest.raises(NoSession):
+        find_session(name, [(ID, name + "x" if len(name) < 64 else "x"), (OTHER, None)])
+
+
+def test_a_name_that_two_sessions_have_is_refused_with_both_ids() -> None:
+    with pytest.raises(BadInput) as refused:
+        find_session("web", [(ID, "web"), (OTHER, "web")])
+    assert ID in refused.value.message
+    assert OTHER in refused.value.message
+
+
+def test_a_word_that_names_one_session_and_begins_the_id_of_another_means_neither() -> None:
+    with pytest.raises(BadInput) as refused:
+        find_session("beef", [(ID, "beef"), (OTHER, None)])
+    assert ID in refused.value.message
+    assert OTHER in refused.value.message
+    assert find_session("beef", [(OTHER, "beef")]) == OTHER
+
+
+def test_a_full_id_is_never_taken_for_a_name() -> None:
+    assert find_session(ID, [(ID, None), (OTHER, ID)]) == ID
+    with pytest.raises(NoSession):
+        find_session(ID, [(OTHER, ID)])
 
 
 @pytest.mark.parametrize(
-    "reference",
-    ["", "abc", "mas-", "mas-abc", "mas-mas-3f2a9c1e", "../3f2a", "3f2a\n", "3F2A", "3f2a*", "3f2\u0661", ID + "0"],
+    "reference", ["", "-x", " web", "web ", "a\nb", "a\0b", "a\x1b[0m", "x" * 65, ".", "..", "../x", "a/b"]
 )
 def test_a_reference_that_cannot_be_one_is_refused_before_anything_is_looked_up(reference: str) -> None:
-    def nobody() -> list[str]:
+    def nobody() -> list[tuple[str, str | None]]:
         pytest.fail("looked up")
 
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match="Not a session"):
         find_session(reference, (entry for _ in [0] for entry in nobody()))
+
+
+@pytest.mark.parametrize("text", ["web", "Release 2.0", "mas", "mas-web", "beef", "123", "日本語", "it's $HOME"])
+def test_a_new_name_may_be_nearly_anything(text: str) -> None:
+    assert parse_new_name(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ID,
+        ID.upper(),
+        ID.replace("-4", "-1"),
+        f"mas-{ID}",
+        tmux_name(ID),
+        tmux_name(ID).upper(),
+        "21",
+        "a:b",
+        "web:",
+        "a/b",
+        ".",
+        "..",
+        "",
+        "-x",
+    ],
+)
+def test_a_new_name_cannot_be_taken_for_an_id_an_agent_or_a_path(text: str) -> None:
+    with pytest.raises(BadInput, match=r"Not a (session's )?name"):
+        parse_new_name(text)
+
+
+@given(st.text(max_size=80))
+def test_what_is_near_to_a_name_is_one(text: str) -> None:
+    found = near_name(text)
+    assert found is None or parse_new_name(found) == found
+
+
+@pytest.mark.parametrize("name", ["web", "x" * 64, "x" * 61 + " yz"])
+def test_a_name_that_is_taken_gets_the_next_number_and_stays_a_name(name: str) -> None:
+    second = free_name(name, {name})
+    third = free_name(name, {name, second})
+    assert second.endswith("-2")
+    assert third.endswith("-3")
+    assert parse_new_name(second) == second
+    assert free_name(name, {third}) == name
 
 
 @given(st.text(max_size=3))

@@ -16,7 +16,7 @@ from mas.settings import as_agent, inside
 Arguments = argparse.Namespace
 Result = TypeVar("Result")
 
-ID_HELP = "a session: UUID, 4 or more of its first characters, or mas-xxxxxxxx"
+ID_HELP = "a session: its name, its UUID or 4 or more of the first characters, or mas-xxxxxxxx"
 _LONGEST = 7 * 86400.0
 OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active one"
 

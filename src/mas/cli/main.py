@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Keeping order": {
         "clone": "copy a session into a new one",
+        "rename": "give a session another name",
         "archive": "pack stopped sessions into verified files",
         "unarchive": "bring an archived session back",
         "delete": "move sessions to the trash",

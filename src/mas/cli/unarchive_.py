@@ -18,6 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     session = opened(args).unarchive(args.session, out.progress("unpacking"))
+    for warning in session.warnings:
+        out.warn(warning)
     out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
     out.result(session, lambda: out.line(session.session_id))
     return 0

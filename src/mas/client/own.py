@@ -17,7 +17,7 @@ class OwnSession(RemoteMas):
 
     def resolve(self, reference: str) -> SessionId:
         try:
-            return find_session(reference, (self.only_active(),))
+            return find_session(reference, ((self.only_active(), None),))
         except NoSession:
             raise Forbidden(f"The token of {self._agent} is not good for session {reference}", "mas show") from None
 

@@ -14,7 +14,7 @@ from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
-from mas.model.ids import SessionId, find_session, is_session_id, parse_session_id
+from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
 from mas.model.isolation import TierView
 from mas.model.message import MessageList, parse_message
 from mas.model.report import parse_report
@@ -58,7 +58,10 @@ _LONGEST_WAIT = 60.0
 
 
 class RemoteMas:
-    """`Mas` over HTTP. Answers and errors are the same values that `LocalMas` has; `progress` is not told."""
+    """`Mas` over HTTP. Answers and errors are the same values that `LocalMas` has; `progress` is not told.
+
+    Where a session is asked for, its name or the start of its id will do as well.
+    """
 
     def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
         """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token.
@@ -129,6 +132,9 @@ class RemoteMas:
     ) -> SessionDetail:
         return self._post(SessionDetail, _session(session_id, "clone"), {"name": name, "start": run_it})
 
+    def rename(self, session_id: SessionId, name: str) -> SessionDetail:
+        return self._post(SessionDetail, _session(session_id, "rename"), {"name": name})
+
     def archive(self, session_id: SessionId, progress: Progress | None = None) -> SessionInfo:
         return self._post(SessionInfo, _session(session_id, "archive"))
 
@@ -166,7 +172,7 @@ class RemoteMas:
         return self._get(Health, "/health").isolation
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
-        return self._get(Stats, "/stats", sessionId=session_id and parse_session_id(session_id))
+        return self._get(Stats, "/stats", sessionId=session_id and parse_reference(session_id))
 
     def teams(self) -> tuple[TeamView, ...]:
         return self._get(TeamList, "/teams").teams
@@ -248,7 +254,7 @@ class RemoteMas:
         return self._get(MessageCounts, "/message-counts").counts
 
     def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
-        return self._get(ApprovalList, "/approvals", sessionId=session_id and parse_session_id(session_id))
+        return self._get(ApprovalList, "/approvals", sessionId=session_id and parse_reference(session_id))
 
     def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
         """As with `LocalMas`; who answers is whoever the token says."""
@@ -298,7 +304,7 @@ class RemoteMas:
         if is_session_id(reference):
             return SessionId(reference)
         try:
-            return find_session(reference, {info.session_id for info in self.list(status).sessions})
+            return find_session(reference, ((info.session_id, info.name) for info in self.list(status).sessions))
         except NoSession:
             raise NoSession(reference, f"mas list --status {status}") from None
 
@@ -318,7 +324,7 @@ class RemoteMas:
 
 def _session(session_id: str, *words: str) -> str:
     """The path of a session, or of something of it."""
-    return "/".join(["/sessions", parse_session_id(session_id), *(quote(word, safe="") for word in words)])
+    return "/sessions/" + "/".join(quote(word, safe="") for word in (parse_reference(session_id), *words))
 
 
 def _given(**params: object) -> dict[str, str]:

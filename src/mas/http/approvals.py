@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from fastapi import APIRouter, Response
 
-from fastapi import APIRouter, Query, Response
-
-from mas.http.product import Caller, Product, known
-from mas.http.wire import UUID4, AgentPath, SessionPath, answer, answers
+from mas.http.product import Caller, OnlySession, Product, SessionPath, known
+from mas.http.wire import AgentPath, answer, answers
 from mas.model.approvals import AgentAnswer, ApprovalList
 
 router = APIRouter(tags=["approvals"])
 
 
 @router.get("/approvals", summary="List approvals", **answers(ApprovalList, 200, 404, 410))
-def approvals(
-    mas: Product,
-    session_id: Annotated[str | None, Query(alias="sessionId", pattern=UUID4, description="Only this one's")] = None,
-) -> Response:
+def approvals(mas: Product, session_id: OnlySession) -> Response:
     """Every agent of the active sessions that waits for an answer, the longest first."""
     if session_id is None:
         return answer(mas.approvals())

@@ -19,10 +19,10 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from mas.http.product import Product
+from mas.http.product import OnlySession, Product
 from mas.http.threads import in_thread
 from mas.http.watch import Watch
-from mas.http.wire import UUID4, EventFieldsPage, answer, refused
+from mas.http.wire import EventFieldsPage, answer, refused
 from mas.model.errors import MasError
 from mas.model.event import Event, EventPage, event_fields
 from mas.service.mas import Mas
@@ -159,14 +159,14 @@ Kind = Literal["session", "agent", "message", "report", "approval", "warning"]
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **refused()},
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **refused(404, 410)},
 )
 async def events(
     request: Request,
+    session_id: OnlySession,
     after: Annotated[
         str | None, Query(max_length=64, description="The id to go on from; `0` is before the oldest kept")
     ] = None,
-    session_id: Annotated[str | None, Query(alias="sessionId", pattern=UUID4)] = None,
     event: Annotated[list[Kind] | None, Query(description="Only events of these kinds")] = None,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> StreamingResponse:

@@ -267,7 +267,7 @@ class _Request:
 
     def record(self) -> dict[str, Any]:
         """What the log keeps of it."""
-        made = self.scope["state"].get("session_id")
+        about = self.scope["state"].get("session_id")
         return {
             "requestId": self.id,
             "client": self.client,
@@ -277,7 +277,7 @@ class _Request:
             "route": getattr(self.scope.get("route"), "path", "none"),
             "status": self._status,
             "seconds": round(time.monotonic() - self._began, 6),
-            **({"sessionId": made} if made else {}),
+            **({"sessionId": about} if about else {}),
         }
 
 

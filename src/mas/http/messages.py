@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from mas.http.product import Caller, Product, known
+from mas.http.product import Caller, Product, SessionPath, known
 from mas.http.threads import in_thread
-from mas.http.wire import MessageBody, SessionPath, WaitQuery, answer, answers
+from mas.http.wire import MessageBody, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
 from mas.model.message import Box, MessageList
 from mas.model.reports import MessageCounts, Sent, Waited

@@ -8,8 +8,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from mas.http.threads import in_thread
+from mas.http.wire import SessionQuery, SessionReference
 from mas.model.errors import NoSession
-from mas.model.ids import SessionId
+from mas.model.ids import SessionId, is_session_id, parse_reference
 from mas.model.principal import Principal
 from mas.service.mas import Mas
 
@@ -24,6 +26,30 @@ def _caller(request: Request) -> Principal:
     return principal
 
 
+async def _session(request: Request, reference: SessionReference) -> str:
+    """The full id of the session that the address names; only a name has to be looked up."""
+    session_id = await _full_id(request.app.state.mas, reference)
+    # For the log of that session.
+    request.state.session_id = session_id
+    return session_id
+
+
+async def _filter(request: Request, reference: SessionQuery = None) -> str | None:
+    return None if reference is None else await _full_id(request.app.state.mas, reference)
+
+
+async def _full_id(mas: Mas, reference: str) -> str:
+    return reference if is_session_id(reference) else await in_thread(full_id, mas, parse_reference(reference))
+
+
+def full_id(mas: Mas, reference: str) -> SessionId:
+    """The full id of the session that `reference` means. What is a full id already may be that of no session."""
+    exact = reference.lower()
+    return SessionId(exact) if is_session_id(exact) else mas.resolve(reference)
+
+
+SessionPath = Annotated[str, Depends(_session)]
+OnlySession = Annotated[str | None, Depends(_filter)]
 Product = Annotated[Mas, Depends(_product)]
 Caller = Annotated[Principal, Depends(_caller)]
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from mas.http.product import Product, known
-from mas.http.wire import CloneBody, SessionPath, answer, answers, rendered
+from mas.http.product import Product, SessionPath, known
+from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answers, rendered
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
 from mas.model.reports import SessionStats
@@ -80,6 +80,13 @@ def clone(
     return answer(made, 201, {"Location": f"/sessions/{made.session_id}"})
 
 
+@router.post("/sessions/{sessionId}/rename", summary="Rename", **answers(SessionDetail, 200, 404, 409, 410, 507))
+def rename(mas: Product, session_id: SessionPath, body: RenameBody) -> Response:
+    """Give the session another name, which no other session that is not deleted has. Its programs go on."""
+    with known(mas, session_id) as session:
+        return answer(mas.rename(session, body.name))
+
+
 @router.post("/sessions/{sessionId}/archive", summary="Archive", **answers(SessionInfo, 200, 404, 409, 410, 507))
 def archive(mas: Product, session_id: SessionPath) -> Response:
     """Pack a stopped session into one verified file."""
@@ -88,7 +95,7 @@ def archive(mas: Product, session_id: SessionPath) -> Response:
 
 
 @router.post("/sessions/{sessionId}/unarchive", summary="Unarchive", **answers(SessionDetail, 200, 404, 409, 507))
-def unarchive(mas: Product, session_id: SessionPath) -> Response:
+def unarchive(mas: Product, session_id: SessionReference) -> Response:
     """Bring an archived session back, stopped."""
     return answer(mas.unarchive(session_id))
 
@@ -101,7 +108,7 @@ def delete(mas: Product, session_id: SessionPath) -> Response:
 
 
 @router.post("/sessions/{sessionId}/undelete", summary="Undelete", **answers(SessionDetail, 200, 404, 409, 507))
-def undelete(mas: Product, session_id: SessionPath) -> Response:
+def undelete(mas: Product, session_id: SessionReference) -> Response:
     """Bring a deleted session back, stopped."""
     return answer(mas.undelete(session_id))
 
@@ -117,8 +124,8 @@ def stats(mas: Product, session_id: SessionPath) -> Response:
 
 
 @router.get("/resolve", summary="Find a session", **answers(SessionInfo, 200, 404, 410))
-def resolve(mas: Product, reference: Annotated[str, Query(pattern="^(mas-)?[0-9a-f-]{4,36}$")]) -> Response:
-    """The session that a UUID, 4 or more of its first characters, or `mas-xxxxxxxx` means."""
+def resolve(mas: Product, reference: Annotated[str, Query(min_length=1, max_length=64)]) -> Response:
+    """The session that a UUID, a name, 4 or more of a UUID's first characters, or `mas-xxxxxxxx` means."""
     session_id = mas.resolve(reference)
     found = [info for info in mas.list(agents=True).sessions if info.session_id == session_id]
     if not found:

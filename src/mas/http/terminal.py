@@ -19,9 +19,10 @@ from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
+from mas.http.product import full_id
 from mas.http.viewer import Outlet, Size, Viewer, refused
 from mas.model.errors import BadInput, MasError, NotFound
-from mas.model.ids import parse_agent_id, parse_session_id, shown
+from mas.model.ids import parse_agent_id, parse_reference, shown
 from mas.service.mas import Mas
 
 router = APIRouter(tags=["terminals"])
@@ -109,11 +110,11 @@ async def _put(viewer: Viewer, frame: bytes | dict[str, Any]) -> None:
 
 
 def _viewer(websocket: WebSocket, session_id: str, agent: str, outlet: Outlet) -> Viewer:
-    """A viewer of what these ids name, which are looked at before anything else is."""
-    session, name = parse_session_id(session_id), parse_agent_id(agent)
+    """A viewer of the agent that these words name, which are checked before anything else is."""
+    session, name = parse_reference(session_id), parse_agent_id(agent)
     state = websocket.app.state
     mas: Mas = state.mas
-    return Viewer(state.hall, lambda: mas.terminal(session, name), outlet)
+    return Viewer(state.hall, lambda: mas.terminal(full_id(mas, session), name), outlet)
 
 
 class _Socket:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Response
 
-from mas.http.product import Product
-from mas.http.wire import UUID4, MigrateBody, PruneBody, RepairBody, answer, answers
+from mas.http.product import OnlySession, Product
+from mas.http.wire import MigrateBody, PruneBody, RepairBody, answer, answers
 from mas.model.ids import SessionId
 from mas.model.reports import Diagnosis, Migration, PrunePlan, Repair, Stats
 from mas.service.prune import Policy
@@ -40,12 +40,7 @@ def doctor(mas: Product) -> Response:
     return answer(mas.doctor())
 
 
-@router.get("/stats", summary="What all sessions take", **answers(Stats))
-def stats(
-    mas: Product,
-    session_id: Annotated[
-        str | None, Query(alias="sessionId", pattern=UUID4, description="Count only this one")
-    ] = None,
-) -> Response:
+@router.get("/stats", summary="What all sessions take", **answers(Stats, 200, 404, 410))
+def stats(mas: Product, session_id: OnlySession) -> Response:
     """Sessions, live agents, and what they take of processor, memory and disk; cpu is in cores since the last look."""
     return answer(mas.stats(None if session_id is None else SessionId(session_id)))

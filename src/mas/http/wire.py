@@ -8,16 +8,22 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from fastapi import Path, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.message import LARGEST
 from mas.model.report import LONGEST_REPORT
 from mas.model.views import camel, wire
 
-UUID4 = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
-_UUID4_ANY_CASE = UUID4.replace("a-f", "a-fA-F").replace("89ab", "89abAB")
-SessionPath = Annotated[str, Path(alias="sessionId", pattern=UUID4, description="The session's full UUID")]
+_UUID4_ANY_CASE = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
+_LONGEST_REFERENCE = 64
+_REFERENCE = "The session: its UUID, its name, 4 or more of the first characters of its UUID, or `mas-xxxxxxxx`"
+SessionReference = Annotated[
+    str, Path(alias="sessionId", min_length=1, max_length=_LONGEST_REFERENCE, description=_REFERENCE)
+]
+SessionQuery = Annotated[
+    str | None, Query(alias="sessionId", min_length=1, max_length=_LONGEST_REFERENCE, description=_REFERENCE)
+]
 AgentPath = Annotated[str, Path(pattern="^[0-9]{2}$", description="Two digits, such as 00 or 21")]
 PROBLEM = "application/problem+json"
 
@@ -116,6 +122,12 @@ class CloneBody(Body):
 
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     start: bool = False
+
+
+class RenameBody(Body):
+    """What to call a session from now on."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
 
 
 TARGET = "^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$"

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from mas.mcp.tools import Speaker
 from mas.model.errors import Forbidden, Unavailable
-from mas.model.ids import SessionId, parse_agent_id, parse_session_id
+from mas.model.ids import SessionId, parse_agent_id
 from mas.model.principal import Principal
 from mas.service.mas import Mas
 
@@ -77,5 +77,5 @@ def _speaker(mas: Mas, request: Any) -> Speaker:  # noqa: ANN401 - the SDK leave
     if not principal.is_owner:
         return Speaker(mas, SessionId(principal.session_id or ""), principal.agent)
     named, agent = request.query_params.get("session"), request.query_params.get("agent")
-    session = parse_session_id(named) if named else mas.only_active()
+    session = mas.resolve(named) if named else mas.only_active()
     return Speaker(mas, session, parse_agent_id(agent) if agent else None)

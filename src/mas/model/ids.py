@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NewType
 
 from mas.model.errors import BadInput, NoSession
@@ -14,6 +14,7 @@ PREFIX_LENGTH = 8
 
 _UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _UUID_START = re.compile(r"[0-9a-f-]{4,36}")
+_LIKE_AN_ID = re.compile(r"(mas-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mas-[0-9a-f]{8}|[0-9]{2}", re.IGNORECASE)
 _AGENT = re.compile(r"[0-9]{2}")
 _UNIT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _NAME_LIMIT = 64
@@ -40,20 +41,39 @@ def identity(device: int, inode: int) -> str:
     return f"{device:x}-{inode:x}"
 
 
-def find_session(reference: str, known: Iterable[str]) -> SessionId:
-    """The one session that `reference` means: a UUID, a unique prefix of 4 or more, or `mas-xxxxxxxx`."""
-    wanted = reference.removeprefix("mas-")
-    if not _UUID_START.fullmatch(wanted):
-        raise BadInput(
-            f"Not a session id: {shown(reference)} (a UUID, 4 or more of its first characters, or mas-xxxxxxxx)",
-            "mas list",
-        )
-    matches = [SessionId(session_id) for session_id in known if session_id.startswith(wanted)]
+def find_session(reference: str, known: Iterable[tuple[str, str | None]]) -> SessionId:
+    """The one session that `reference` means, of those `known` by id and name.
+
+    It is a UUID, a name, a unique prefix of 4 or more, or `mas-xxxxxxxx`. A full UUID never means a name. A word that
+    is the name of one session and the start of another's id means neither: nothing is done to the wrong one.
+    """
+    wanted = parse_reference(reference).lower()
+    if is_session_id(wanted):
+        matches = {session_id: name for session_id, name in known if session_id == wanted}
+    else:
+        start = wanted.removeprefix("mas-")
+        is_start = _UUID_START.fullmatch(start) is not None
+        matches = {
+            session_id: name
+            for session_id, name in known
+            if name == reference or (is_start and session_id.startswith(start))
+        }
     if not matches:
         raise NoSession(reference)
     if len(matches) > 1:
-        raise BadInput(f"{reference} could be any of {', '.join(sorted(matches)[:5])}", "mas list")
-    return matches[0]
+        some = (f"{one} (named {name})" if name else one for one, name in sorted(matches.items())[:5])
+        raise BadInput(f"{reference} could be any of {', '.join(some)}", "mas list; use a full id")
+    return SessionId(next(iter(matches)))
+
+
+def parse_reference(text: str) -> str:
+    """`text`, if it can mean a session at all; never what could be a path."""
+    if not _is_name(text) or "/" in text or text in (".", ".."):
+        raise BadInput(
+            f"Not a session: {shown(text)} (a name, a UUID, 4 or more of its first characters, or mas-xxxxxxxx)",
+            "mas list",
+        )
+    return text
 
 
 def is_agent_id(text: str) -> bool:
@@ -75,9 +95,46 @@ def parse_unit_name(text: str) -> str:
 
 def parse_name(text: str) -> str:
     """A name people gave: any script, one line, no control characters, not an option."""
-    if not text or len(text) > _NAME_LIMIT or not text.isprintable() or text != text.strip() or text[0] == "-":
+    if not _is_name(text):
         raise BadInput(f"Not a name: {shown(text)} (1 to {_NAME_LIMIT} printable characters, no '-' or space first)")
     return text
+
+
+def parse_new_name(text: str) -> str:
+    """A name for a session from now on: not one that an address, a command or a person would take for something else.
+
+    Sessions from before this rule keep such names.
+    """
+    parse_name(text)
+    if _LIKE_AN_ID.fullmatch(text):
+        raise BadInput(f"Not a session's name: {shown(text)} (it looks like the id of a session or of an agent)")
+    if ":" in text or "/" in text or text in (".", ".."):
+        raise BadInput(f"Not a session's name: {shown(text)} (a name has no ':' and no '/', and is not '.' or '..')")
+    return text
+
+
+def near_name(text: str) -> str | None:
+    """A name for a session that is as near to `text` as one can be; None if none is."""
+    kept = "".join(character for character in text if character.isprintable())
+    kept = kept.replace(":", "-").replace("/", "-").strip().lstrip("-")[:_NAME_LIMIT].strip()
+    try:
+        return parse_new_name(kept)
+    except BadInput:
+        return None
+
+
+def free_name(name: str, taken: Container[str | None]) -> str:
+    """`name`, or if another session has it the first of `name-2`, `name-3`, … that nobody has."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        end = f"-{number}"
+        found = name[: _NAME_LIMIT - len(end)].rstrip() + end
+    return found
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _NAME_LIMIT and text.isprintable() and text == text.strip() and text[0] != "-"
 
 
 def shown(text: str) -> str:

@@ -6,11 +6,11 @@ from mas.model.errors import BadTransition, NoSession
 from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
+from mas.service.naming import register
 from mas.service.show import describe
 from mas.service.team import close_team
 from mas.service.world import Progress, World
 from mas.store.archive import ArchiveInfo
-from mas.store.registry import entry_of
 
 
 def archive(world: World, session_id: SessionId, progress: Progress | None = None) -> ArchiveInfo:
@@ -44,7 +44,7 @@ def archive(world: World, session_id: SessionId, progress: Progress | None = Non
 def unarchive(world: World, reference: str, progress: Progress | None = None) -> SessionDetail:
     """Bring an archived session back as a stopped one."""
     try:
-        session_id = find_session(reference, (info.session_id for info in world.archives.list()))
+        session_id = find_session(reference, ((info.session_id, info.name) for info in world.archives.list()))
     except NoSession:
         raise NoSession(reference, "mas list --status archived") from None
 
@@ -59,12 +59,12 @@ def unarchive(world: World, reference: str, progress: Progress | None = None) ->
         session = world.records.load(session_id)._replace(socket=None)
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.ARCHIVED))
-        world.registry.put(entry_of(session))
+        session, warnings = register(world, session)
         operation.no_return()
         world.archives.remove(session_id)
         operation.done()
     world.logs.session(session_id, "unarchive")
-    return describe(world, session)
+    return describe(world, session, warnings)
 
 
 def _info(world: World, session: Session) -> ArchiveInfo:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mas.model.errors import MasError
-from mas.model.ids import SessionId, parse_name, shown
+from mas.model.fields import about
+from mas.model.ids import SessionId, near_name, parse_new_name
 from mas.model.views import SessionDetail
 from mas.service.copied import copied
 from mas.service.restore import restore
@@ -17,7 +18,8 @@ def clone(
 ) -> SessionDetail:
     """Copy a session's files and configuration into a new, stopped one; `run_it` restores that too."""
     run = world.records.load_run(source_id)
-    run = run._replace(name=parse_name(name) if name else run.name)
+    with about("name"):
+        run = run._replace(name=parse_new_name(name) if name else near_name(run.name or ""))
     # Owning the source keeps it from being deleted or archived under the copy.
     with world.intents.begin(source_id, "read", allowed=lambda: world.records.load_run(source_id)) as reading:
         source = world.layout.session(source_id).root
@@ -26,9 +28,8 @@ def clone(
         def messages() -> None:
             world.messages().copy(source_id, copy_id, "it was on its way when the session was cloned")
 
-        session, skipped = copied(world, "clone", copy_id, run, source, progress, messages)
+        session, warnings = copied(world, "clone", copy_id, run, source, progress, messages)
         reading.done()
-    warnings = tuple(f"Not copied: {shown(path)}" for path in skipped)
     if run_it:
         try:
             restored = restore(world, session.id)

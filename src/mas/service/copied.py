@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mas.model.ids import SessionId
+from mas.model.ids import SessionId, shown
 from mas.model.run import Run, agent_runs
 from mas.model.session import Gone, Session, Status
 from mas.service.isolation import limits_of
+from mas.service.naming import register
 from mas.service.world import Progress, World
-from mas.store.registry import entry_of
 from mas.store.tree import sync_tree
 
 
@@ -21,8 +21,8 @@ def copied(
     source: str,
     progress: Progress | None,
     more: Callable[[], object] = bool,
-) -> tuple[Session, list[str]]:
-    """The session, whole or not at all, and what of `source` could not be copied. `more` puts in what is not a file."""
+) -> tuple[Session, tuple[str, ...]]:
+    """The session, whole or not at all, and what people should know. `more` puts in what is not a file."""
     with world.intents.begin(session_id, verb) as operation:
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
@@ -38,7 +38,7 @@ def copied(
         session = session._replace(limits=limits_of(world, run), stopped_at=now)
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
-        world.registry.put(entry_of(session))
+        session, named = register(world, session)
         operation.done()
     world.logs.session(session_id, origin)
-    return session, skipped
+    return session, (*named, *(f"Not copied: {shown(path)}" for path in skipped))

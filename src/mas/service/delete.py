@@ -6,12 +6,12 @@ from mas.model.errors import Corrupt, NoSession
 from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone
 from mas.model.views import SessionDetail
-from mas.service.reconcile import entries_of
+from mas.service.naming import register
+from mas.service.reconcile import entries_of, trashed_names
 from mas.service.show import describe
 from mas.service.stop import stop_owned
 from mas.service.team import close_team
 from mas.service.world import World
-from mas.store.registry import entry_of
 
 
 def delete(world: World, session_id: SessionId) -> None:
@@ -39,7 +39,7 @@ def undelete(world: World, reference: str) -> SessionDetail:
     """Bring a deleted session back as a stopped one."""
     trash = {trashed.session_id: trashed for trashed in reversed(list(world.workspace.trashed()))}
     try:
-        session_id = find_session(reference, trash)
+        session_id = find_session(reference, trashed_names(world))
     except NoSession:
         raise NoSession(reference, "mas list --status deleted") from None
 
@@ -52,7 +52,7 @@ def undelete(world: World, reference: str) -> SessionDetail:
         world.workspace.untrash(trash[session_id])
         session = world.records.load(session_id)._replace(socket=None)
         world.records.save(session)
-        world.registry.put(entry_of(session))
+        session, warnings = register(world, session)
         operation.done()
     world.logs.session(session_id, "undelete")
-    return describe(world, session)
+    return describe(world, session, warnings)

@@ -155,6 +155,12 @@ class LocalMas:
         with self._ready() as world:
             return clone(world, session_id, name, run_it, progress)
 
+    def rename(self, session_id: SessionId, name: str) -> SessionDetail:
+        from mas.service.naming import rename
+
+        with self._ready() as world:
+            return rename(world, session_id, name)
+
     def archive(self, session_id: SessionId, progress: Progress | None = None) -> SessionInfo:
         from mas.service.archive import archive
 

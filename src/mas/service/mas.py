@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 class Mas(Protocol):
     """One workspace. Every method first finishes what a killed process left half-done.
 
-    `reference` is a UUID, a unique prefix of 4 or more, or `mas-xxxxxxxx`. Long work reports through
+    `reference` is a UUID, a name, a unique prefix of 4 or more, or `mas-xxxxxxxx`. Long work reports through
     `progress(done, total)`. Whatever is refused raises a `MasError`.
     """
 
@@ -88,6 +88,10 @@ class Mas(Protocol):
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
     ) -> SessionDetail:
         """A new session with the same configuration and a copy of the files."""
+        ...
+
+    def rename(self, session_id: SessionId, name: str) -> SessionDetail:
+        """Give the session another name; `AlreadyThere` if another that is not deleted has it. Its programs go on."""
         ...
 
     def archive(self, session_id: SessionId, progress: Progress | None = None) -> SessionInfo:

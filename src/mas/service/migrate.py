@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from mas.model.errors import BadInput, Corrupt, NotFound
-from mas.model.ids import SessionId, is_session_id, shown
+from mas.model.ids import SessionId, is_session_id, near_name, shown
 from mas.model.reports import Migrated, Migration
 from mas.model.run import Run, parse_run
 from mas.service.copied import copied
@@ -29,15 +29,16 @@ def migrate(
     if source and not sources:
         raise NotFound(f"Nothing to migrate at {source} (no unit/ directory, no sessions/ with one)")
     known = _origins(world)
-    migrated = []
+    migrated, warnings = [], list[str]()
     for path in sources:
         if f"{_VERB}: {path}" in known:
             migrated.append(Migrated(path, known[f"{_VERB}: {path}"], "was migrated before"))
         elif dry_run:
             migrated.append(Migrated(path, None, "would be copied"))
         else:
-            migrated.append(Migrated(path, _bring(world, path, progress), "copied; the original is as it was"))
-    warnings = []
+            session_id, to_know = _bring(world, path, progress)
+            warnings += to_know
+            migrated.append(Migrated(path, session_id, "copied; the original is as it was"))
     if world.runtime.legacy_running():
         warnings.append(
             f"The old tmux session {LEGACY_TMUX} is still running; its files were copied as they are now. "
@@ -92,13 +93,14 @@ def _origins(world: World) -> dict[str, str]:
     return found
 
 
-def _bring(world: World, path: str, progress: Progress | None) -> SessionId:
-    """One old directory as a stopped session, under its old id where that is one and is free."""
+def _bring(world: World, path: str, progress: Progress | None) -> tuple[SessionId, tuple[str, ...]]:
+    """One old directory as a stopped session, under its old id where that is one and is free; and what to know."""
     name = os.path.basename(path)
     free = is_session_id(name) and not os.path.lexists(world.layout.session(name).root)
     session_id = SessionId(name) if free and not world.archives.has(name) else draw_id(world)
-    run = _old_run(path)._replace(name=None if is_session_id(name) else _name(name))
-    return copied(world, _VERB, session_id, run.settled(world.settings.provider), path, progress)[0].id
+    run = _old_run(path)._replace(name=near_name(name))
+    session, to_know = copied(world, _VERB, session_id, run.settled(world.settings.provider), path, progress)
+    return session.id, to_know
 
 
 def _old_run(path: str) -> Run:
@@ -109,8 +111,3 @@ def _old_run(path: str) -> Run:
         return parse_run({"agents": body.get("agents") or {}})
     except (OSError, ValueError, AttributeError, RecursionError, BadInput, NotFound):
         return Run()
-
-
-def _name(text: str) -> str | None:
-    kept = "".join(character for character in text if character.isprintable()).strip().lstrip("-")[:64].strip()
-    return kept or None

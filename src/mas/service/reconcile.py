@@ -6,15 +6,17 @@ What is wrong is rare, so the code that mends it is only imported when something
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Thread
 
-from mas.model.errors import Archived, Corrupt, NoSession
+from mas.model.errors import Archived, BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId, find_session, tmux_name
 from mas.model.session import Status
 from mas.runtime.runtime import Place
 from mas.runtime.threads import started
 from mas.service.world import World
 from mas.store.atomic import disk_errors
+from mas.store.layout import SessionPaths
 from mas.store.registry import IndexEntry, entry_of
 
 
@@ -133,13 +135,22 @@ class _Looking(Thread):
 def resolve(world: World, reference: str) -> SessionId:
     """The session a person means; where it is kept elsewhere, an error that says how to get it back."""
     try:
-        return find_session(reference, (entry.session_id for entry in entries_of(world)))
+        return find_session(reference, ((entry.session_id, entry.name) for entry in entries_of(world)))
     except NoSession:
-        start = reference.removeprefix("mas-")
-        for info in world.archives.list():
-            if info.session_id.startswith(start):
-                raise Archived(info.session_id) from None
-        for trashed in world.workspace.trashed():
-            if trashed.session_id.startswith(start):
-                raise NoSession(trashed.session_id, f"mas undelete {trashed.session_id}") from None
-        raise
+        pass
+    with suppress(NoSession):
+        raise Archived(find_session(reference, ((info.session_id, info.name) for info in world.archives.list())))
+    try:
+        deleted = find_session(reference, trashed_names(world))
+    except BadInput:
+        raise NoSession(reference, "mas list --status deleted") from None
+    raise NoSession(deleted, f"mas undelete {deleted}")
+
+
+def trashed_names(world: World) -> Iterator[tuple[str, str | None]]:
+    """The deleted sessions, each with the name it had if that can still be read."""
+    for trashed in world.workspace.trashed():
+        try:
+            yield trashed.session_id, world.records.load_from(SessionPaths(trashed.path), trashed.session_id).name
+        except (Corrupt, NoSession):
+            yield trashed.session_id, None

@@ -8,6 +8,7 @@ from mas.model.errors import BadInput, Conflict, Corrupt, MasError, NoProgram, N
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Gone, Status
 from mas.runtime.sweep import wait_for_clients
+from mas.service.naming import register, save_named
 from mas.service.stop import TMUX_GONE, set_status, stop_owned
 from mas.service.team import close_team
 from mas.service.world import World
@@ -93,6 +94,8 @@ def _finish_archive(world: World, intent: Intent, session_id: SessionId) -> None
 
 def _finish_unarchive(world: World, intent: Intent, session_id: SessionId) -> None:
     if _registered(world, session_id):
+        # Its name may not have come to its files.
+        register(world, world.records.load(session_id))
         world.archives.remove(session_id)
     else:
         world.registry.retract(session_id, Gone.ARCHIVED)
@@ -113,7 +116,16 @@ def _finish_undelete(world: World, intent: Intent, session_id: SessionId) -> Non
         except Corrupt:
             return
         world.records.save(session)
-        world.registry.put(entry_of(session))
+        register(world, session)
+
+
+def _finish_rename(world: World, intent: Intent, session_id: SessionId) -> None:
+    """The name that its own files say, wherever that had come to."""
+    try:
+        session = world.records.load(session_id)
+    except (Corrupt, NoSession):
+        return
+    save_named(world, register(world, session)[0])
 
 
 def _finish_purge(world: World, intent: Intent, session_id: SessionId) -> None:
@@ -150,6 +162,7 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "unarchive": _finish_unarchive,
     "delete": _finish_delete,
     "undelete": _finish_undelete,
+    "rename": _finish_rename,
     "purge": _finish_purge,
     "read": _nothing,
     "damage": _finish_mending,

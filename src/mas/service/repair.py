@@ -157,6 +157,8 @@ def _differences(world: World) -> Iterator[Finding]:
             yield Finding(f"session {name} is not in the registry", "added")
         elif listed[name].status != wanted.status:
             yield Finding(f"the registry calls session {name} {listed[name].status}", f"set to {wanted.status}")
+        elif listed[name].name != wanted.name:
+            yield Finding(f"the registry names session {name} {listed[name].name!r}", f"set to {wanted.name!r}")
         if journal.get(name) != wanted.status:
             yield Finding(f"the journal's last word on session {name} is {journal.get(name)}", "added a line")
     for name in sorted(set(listed) - world.layout.directories() - world.intents.sessions()):

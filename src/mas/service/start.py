@@ -8,7 +8,7 @@ from threading import Thread
 
 from mas.model.errors import AlreadyThere, BadInput
 from mas.model.fields import about
-from mas.model.ids import PREFIX_LENGTH, SessionId, tmux_name
+from mas.model.ids import PREFIX_LENGTH, SessionId, parse_new_name, tmux_name
 from mas.model.isolation import Isolation
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Session, Status
@@ -19,13 +19,13 @@ from mas.runtime.threads import started
 from mas.service.disk import check_room
 from mas.service.isolation import choose_isolation, limits_of
 from mas.service.limits import unheld
+from mas.service.naming import register
 from mas.service.programs import check_programs, furnish, programs_of
 from mas.service.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.reconcile import resolve, settle
 from mas.service.show import describe, just_opened, show
 from mas.service.team import Gate, close_team, open_team
 from mas.service.world import Progress, World
-from mas.store.registry import entry_of
 from mas.store.tree import sync_tree
 
 _DRAWS = 8
@@ -61,7 +61,8 @@ def start(
     It has the id that `run` asks for, or `AlreadyThere`; else one is drawn. `drawn` is told the id of what is about to
     be made, once nobody else can make it.
     """
-    run = run.settled(world.settings.provider)
+    with about("name"):
+        run = run._replace(name=run.name and parse_new_name(run.name)).settled(world.settings.provider)
     check_programs(world, run)
     check_prompts(run)
     with about("isolation"):
@@ -171,10 +172,10 @@ def _start_as(
         session = session._replace(isolation=isolation, limits=limits_of(world, run))
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
-        world.registry.put(entry_of(session))
+        session, named = register(world, session)
         operation.done()
     world.logs.session(session_id, f"start {len(agents)} agents")
-    return session, (*tell_prompts(world, session_id, prompts), *unheld(world, run))
+    return session, (*named, *tell_prompts(world, session_id, prompts), *unheld(world, run))
 
 
 class _Syncing(Thread):

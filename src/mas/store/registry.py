@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from mas.model.errors import Corrupt
+from mas.model.errors import AlreadyThere, Corrupt
 from mas.model.fields import parse_json
-from mas.model.ids import is_session_id
+from mas.model.ids import free_name, is_session_id
 from mas.model.session import Gone, Session, Status
 from mas.store.atomic import (
     has_unfinished,
@@ -123,6 +123,25 @@ class Registry:
         """Add or replace one entry."""
         with locked(self._layout.registry_lock):
             self._change(entry.session_id, entry.status, _line_of(entry, self._layout))
+
+    def put_named(
+        self, entry: IndexEntry, elsewhere: Callable[[], Iterable[str | None]], exact: bool = False
+    ) -> IndexEntry:
+        """Add or replace one entry under a name that no other session has; returns the entry as it was written.
+
+        `elsewhere` names the sessions that are kept outside the registry. A name that is taken gets a number, or with
+        `exact` is refused (`AlreadyThere`). All under the lock: two at once never get the same name.
+        """
+        with locked(self._layout.registry_lock):
+            if entry.name is not None:
+                others = {known.name: known.session_id for known in self.read() if known.session_id != entry.session_id}
+                taken = {*others, *elsewhere()}
+                if exact and entry.name in taken:
+                    whose = others.get(entry.name, "an archived session")
+                    raise AlreadyThere(f"The name {entry.name} is taken, by {whose}", "choose another name; mas list")
+                entry = entry._replace(name=free_name(entry.name, taken))
+            self._change(entry.session_id, entry.status, _line_of(entry, self._layout))
+        return entry
 
     def drop(self, session_id: str, why: Gone) -> None:
         """Take one entry out. Dropping what is not there is fine."""

@@ -1,0 +1,26 @@
+"""mas rename: Give a session another name. Its agents go on, and everything else of it stays as it is."""
+
+from __future__ import annotations
+
+import argparse
+
+from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.render import Render
+
+EXAMPLES = """
+mas rename 550e8400 web
+mas rename web shop
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help=ID_HELP)
+    parser.add_argument("name", metavar="NEW-NAME", help="a name that no other session has that is not deleted")
+
+
+def run(args: Arguments, out: Render) -> int:
+    mas = opened(args)
+    session = mas.rename(mas.resolve(args.session), args.name)
+    out.talk(f"Renamed {session.tmux_session} to {session.name}")
+    out.result(session, lambda: out.line(session.session_id))
+    return 0
