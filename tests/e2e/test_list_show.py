@@ -191,10 +191,11 @@ def test_an_agent_that_ended_is_shown_with_its_exit_status(site: Site) -> None:
 
 def test_a_session_may_be_named_by_id_by_prefix_or_by_its_tmux_name(site: Site) -> None:
     session = site.start(*ASLEEP)
-    for reference in (session, session[:4], session[:13], tmux_name(session)):
+    for reference in (session, session.upper(), session[:4], session[:13], tmux_name(session)):
         assert site.json("show", reference)["sessionId"] == session
-    for reference in ("abc", session[:3], session.upper(), f"{session}0", "", "mas-", "zzzz"):
-        site.mas("show", reference, code=2)
+    for reference in ("abc", session[:3], f"{session}0", "mas-", "zzzz"):
+        site.mas("show", reference, code=3)
+    site.mas("show", "", code=2)
     unknown = "00000000-0000-4000-8000-000000000000"
     assert f"Session not found: {unknown}" in site.mas("show", unknown, code=3).stderr
 

@@ -194,7 +194,7 @@ def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
 
 
 def test_what_cannot_be_a_session_is_bad_input(mas: Mas) -> None:
-    for reference in ("", "abc", "../../etc", "ABCD", "mas-", "x" * 100, "a/b", "\ud800"):
+    for reference in ("", "..", "../../etc", "-x", " x", "x" * 100, "a/b", "\ud800"):
         for ask in (mas.resolve, mas.unarchive, mas.undelete):
             with pytest.raises(BadInput):
                 ask(reference)
@@ -363,9 +363,9 @@ def test_a_custom_team_is_started_as_it_was_written(mas: Mas) -> None:
 
 def test_a_team_by_name_keeps_its_name_with_a_command_for_all(mas: Mas) -> None:
     for command in ("sleep 1000", None):
-        session = mas.start(Run(team=team_named("pair"), command=command, name="two"))
+        session = mas.start(Run(team=team_named("pair"), command=command, name=f"with {command}"))
         config = config_of(session)
-        assert (config["team"], config["name"]) == ("pair", "two")
+        assert (config["team"], config["name"]) == ("pair", f"with {command}")
         (unit,) = config["agents"]["units"]
         assert [agent.get("command") for agent in (unit["manager"], *unit["workers"])] == [command, command]
         assert [agent.role for agent in session.agents] == ["Frontend developer", "Quality engineer"]

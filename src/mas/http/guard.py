@@ -267,7 +267,7 @@ class _Request:
 
     def record(self) -> dict[str, Any]:
         """What the log keeps of it."""
-        about = self.scope["state"].get("session_id")
+        made = self.scope["state"].get("session_id")
         return {
             "requestId": self.id,
             "client": self.client,
@@ -277,7 +277,8 @@ class _Request:
             "route": getattr(self.scope.get("route"), "path", "none"),
             "status": self._status,
             "seconds": round(time.monotonic() - self._began, 6),
-            **({"sessionId": about} if about else {}),
+            "named": self.scope["state"].get("named_session"),
+            **({"sessionId": made} if made else {}),
         }
 
 

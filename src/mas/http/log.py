@@ -34,10 +34,11 @@ class RequestLog:
         if record["path"] in _QUIET and record["status"] == 200:
             return
         about = _SESSION.match(record["path"])
-        named = record.get("sessionId") or (about and about[1])
+        named = record.pop("named") or (about and about[1])
         # Only of sessions that were found: a guessed id must not make a file.
         found = {named} if named and 200 <= record["status"] < 400 else set()
-        self.line({"at": self._now(), "level": "info", "event": "request", **record}, found)
+        made = {record["sessionId"]} if "sessionId" in record else set()
+        self.line({"at": self._now(), "level": "info", "event": "request", **record}, found | made)
 
     def line(self, record: dict[str, Any], sessions: Iterable[str] = ()) -> None:
         """Keep one line, in the server's log and in those of `sessions`."""

@@ -30,7 +30,7 @@ async def _session(request: Request, reference: SessionReference) -> str:
     """The full id of the session that the address names; only a name has to be looked up."""
     session_id = await _full_id(request.app.state.mas, reference)
     # For the log of that session.
-    request.state.session_id = session_id
+    request.state.named_session = session_id
     return session_id
 
 
