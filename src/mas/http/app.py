@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +26,7 @@ from mas.http.wire import Problem
 from mas.service.access import Access
 from mas.service.courier import Courier
 from mas.service.mas import Mas
+from mas.service.waiters import Waiters
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
 # Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
@@ -45,7 +45,7 @@ class Door(Protocol):
         """Answer a request."""
 
 
-Doors = Mapping[str, Callable[[Mas], Door]]
+Doors = Mapping[str, Callable[[Mas, Waiters], Door]]
 
 
 class Parts(NamedTuple):
@@ -75,6 +75,7 @@ class Parts(NamedTuple):
 def create_app(parts: Parts) -> FastAPI:
     """All routes; whoever serves it puts the guard in front."""
     metrics = Metrics(parts.mas)
+    waiters = Waiters(parts.limits.waiters)
     supervisor = Supervisor(metrics.task_started, metrics.task_failed)
 
     @asynccontextmanager
@@ -87,7 +88,7 @@ def create_app(parts: Parts) -> FastAPI:
         supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", parts.watch_disk)
         supervisor.start_every(_BETWEEN_ROUNDS, "recovery", parts.finish_work)
         for path, make in parts.doors.items():
-            door = make(parts.mas)
+            door = make(parts.mas, waiters)
             app.router.routes.append(Route(path, door, include_in_schema=False))
             supervisor.start(path.strip("/"), door.run)
         try:
@@ -105,7 +106,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.supervisor = supervisor
     app.state.hall = Hall(supervisor)
     app.state.page = page.Page()
-    app.state.waiters = CapacityLimiter(parts.limits.waiters)
+    app.state.waiters = waiters
     app.state.url = parts.url
     app.state.cookie = parts.cookie
     for group in _GROUPS:

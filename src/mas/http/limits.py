@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mas.service.waiters import WaiterLimits
+
 
 class Limits(NamedTuple):
     """What is allowed at most; times are in seconds, sizes in bytes, rates in requests per second."""
@@ -17,7 +19,7 @@ class Limits(NamedTuple):
     head_time: float = 10.0
     body_time: float = 30.0
     # Requests that wait for agents, each a thread.
-    waiters: int = 256
+    waiters: WaiterLimits = WaiterLimits()
     # How long an answer may wait for somebody who does not read it.
     unread_time: float = 60.0
     rate: float = 1000.0

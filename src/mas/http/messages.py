@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Query, Request, Response
 
 from mas.http.product import Caller, Product, SessionPath, known
@@ -11,21 +13,26 @@ from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
 from mas.model.message import Box, MessageList
+from mas.model.principal import Principal
 from mas.model.reports import MessageCounts, Sent, Waited
 
 router = APIRouter(tags=["messages"])
 
 
 @router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
-def send(mas: Product, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
+async def send(mas: Product, caller: Caller, request: Request, session_id: SessionPath, body: MessageBody) -> Response:
     """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
     if body.force and not caller.is_owner:
         raise Forbidden("Only people may have a message typed to an agent that is not idle")
     sender = body.sender if caller.is_owner else caller.agent
-    with known(mas, session_id) as session:
-        return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
+
+    def sent() -> Response:
+        with known(mas, session_id) as session:
+            return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
+
+    return await (_waiting(request, caller, sent) if body.wait else in_thread(sent))
 
 
 @router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))
@@ -58,8 +65,13 @@ async def wait(
         with known(mas, session_id) as session:
             return answer(mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
 
-    # Threads of their own: whoever waits keeps nobody else from being answered.
-    return await in_thread(waited, limiter=request.app.state.waiters)
+    return await _waiting(request, caller, waited)
+
+
+async def _waiting(request: Request, caller: Principal, work: Callable[[], Response]) -> Response:
+    """What `work` returns. It has a thread apart from those of requests: who waits keeps nobody else from an answer."""
+    with request.app.state.waiters.place(caller):
+        return await in_thread(work, limiter=CapacityLimiter(1))
 
 
 @router.get("/message-counts", summary="Count messages", **answers(MessageCounts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import mcp_types as types
@@ -19,17 +20,18 @@ _ABOUT = (
     "You are an agent of a team that MAS runs: several programs like you, each in a terminal of its own. "
     "With these tools you see the team, write to colleagues, read what they wrote to you, and say what you are doing."
 )
-# How many tools may be at work at once, and how many may wait.
+# How many tools may be at work at once.
 _CALLS = 16
-_WAITS = 64
 Context = ServerRequestContext[Any, Any]
+Place = Callable[[Context], AbstractContextManager[None]]
 
 
-def make_server(speaker: Callable[[Context], Speaker]) -> Server[Any]:
-    """A server whose tools act for whoever `speaker` says asks; it is called in a thread, as the tools are."""
+def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: nullcontext()) -> Server[Any]:
+    """A server whose tools act for whoever `speaker` says asks; it is called in a thread, as the tools are.
 
-    # Threads of their own: whoever waits keeps nobody else from being answered.
-    calls, waits = CapacityLimiter(_CALLS), CapacityLimiter(_WAITS)
+    `place` is held by a tool that waits while it does; it raises a `MasError` where no more may.
+    """
+    calls = CapacityLimiter(_CALLS)
     waiting = {tool.name for tool in TOOLS if tool.waits}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -50,7 +52,12 @@ def make_server(speaker: Callable[[Context], Speaker]) -> Server[Any]:
             return call(params.name, speaker(context), params.arguments or {})
 
         try:
-            answer = await to_thread.run_sync(do, limiter=waits if params.name in waiting else calls)
+            if params.name in waiting:
+                # A thread of its own: who waits keeps nobody else from an answer.
+                with place(context):
+                    answer = await to_thread.run_sync(do, limiter=CapacityLimiter(1))
+            else:
+                answer = await to_thread.run_sync(do, limiter=calls)
         except MasError as error:
             return _result(f"{error.message} (next: {error.hint})" if error.hint else error.message, is_error=True)
         return _result(json.dumps(answer, ensure_ascii=False), answer)

@@ -14,6 +14,7 @@ from mas.model.errors import Forbidden, Unavailable
 from mas.model.ids import SessionId, parse_agent_id
 from mas.model.principal import Principal
 from mas.service.mas import Mas
+from mas.service.waiters import Waiters
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -28,8 +29,9 @@ class WebDoor:
     The SDK is loaded when the first one comes; most servers never need it, and it would double what they take.
     """
 
-    def __init__(self, mas: Mas) -> None:
+    def __init__(self, mas: Mas, waiters: Waiters) -> None:
         self._mas = mas
+        self._waiters = waiters
         self._wanted = asyncio.Event()
         self._decided = asyncio.Event()
         self._manager: StreamableHTTPSessionManager | None = None
@@ -63,17 +65,25 @@ class WebDoor:
 
         # It tells of every request, as the server's own log does.
         logging.getLogger("mcp").setLevel(logging.WARNING)
-        server = make_server(lambda context: _speaker(self._mas, context.request))
+        server = make_server(
+            lambda context: _speaker(self._mas, context.request),
+            lambda context: self._waiters.place(_principal(context.request)),
+        )
         return StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=_LARGEST_BODY
         )
 
 
-def _speaker(mas: Mas, request: Any) -> Speaker:  # noqa: ANN401 - the SDK leaves it open
-    """Who asks: an agent by its token; the owner as a person, or as the agent that the address names."""
+def _principal(request: Any) -> Principal:  # noqa: ANN401 - the SDK leaves it open
     principal: Principal | None = getattr(getattr(request, "state", None), "principal", None)
     if principal is None:
         raise Forbidden("Nobody knows who asks")
+    return principal
+
+
+def _speaker(mas: Mas, request: Any) -> Speaker:  # noqa: ANN401 - the SDK leaves it open
+    """Who asks: an agent by its token; the owner as a person, or as the agent that the address names."""
+    principal = _principal(request)
     if not principal.is_owner:
         return Speaker(mas, SessionId(principal.session_id or ""), principal.agent)
     named, agent = request.query_params.get("session"), request.query_params.get("agent")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from mas.service.courier import Courier
     from mas.store.mailbox import Mailbox
 
+# How often to look: the longer it has been, the less a moment more matters, and hundreds may wait at once.
 _LOOK_AGAIN = 0.005
+_SELDOM = 0.25
+_PART = 50
 _ENDS = (DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED)
 
 
@@ -141,7 +144,8 @@ def _watched(
     world: World, courier: Courier, session_id: SessionId, message: Message, mailbox: Mailbox, wait: float
 ) -> Sent:
     """How far the message came, after `wait` seconds at most; with the reason where it is held."""
-    deadline = time.monotonic() + wait
+    began = time.monotonic()
+    deadline = began + wait
     while True:
         under_way = {one.agent for one in message.deliveries if courier.is_under_way(session_id, one.agent)}
         # Looked at after the courier: what it has done by then is seen.
@@ -149,7 +153,7 @@ def _watched(
         left = [one for one in message.deliveries if one.state not in _ENDS and one.agent in under_way]
         if not left or time.monotonic() >= deadline:
             break
-        time.sleep(_LOOK_AGAIN)
+        time.sleep(min(max((time.monotonic() - began) / _PART, _LOOK_AGAIN), _SELDOM))
         courier.look_again()
     gone = _gone(courier, session_id, message)
     if gone and len(gone) == len(message.deliveries):

@@ -15,7 +15,10 @@ from mas.service.states import living, told
 from mas.service.world import World
 
 UNTIL = ("idle", "answered", "replied", "blocked", "exited")
+# How often to look: the longer it has been, the less a moment more matters, and hundreds may wait at once.
 _LOOK_AGAIN = 0.02
+_SELDOM = 0.25
+_PART = 50
 # How often tmux is asked who lives; what agents tell is looked at far more often.
 _LOOK_AT_TMUX = 1.0
 
@@ -41,7 +44,8 @@ def wait(
     agents = tuple(agent.id for agent in world.records.load_run(session_id).team.targets(target))
     watch = _Watch(world, session, agents)
     replies = _Replies(world, session_id, agents, asker or PERSON, after) if until in ("answered", "replied") else None
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     while True:
         states = watch.states()
         reply = replies.first() if replies else None
@@ -51,7 +55,7 @@ def wait(
         if end:
             standings = (Standing(agent, state.state, state.words) for agent, state in states.items())
             return Waited(until, end, tuple(standings), reply)
-        time.sleep(_LOOK_AGAIN)
+        time.sleep(min(max((time.monotonic() - began) / _PART, _LOOK_AGAIN), _SELDOM))
 
 
 def _has_come(until: str, states: dict[str, AgentState], watch: _Watch) -> bool:
