@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -11,10 +13,20 @@ from contextlib import contextmanager
 
 from mas.model.fields import parse_json
 from mas.model.ids import is_session_id
-from mas.store.atomic import ensure_directory, locked, read_file, remove_file, remove_unfinished, write_atomic
+from mas.store.atomic import (
+    ensure_directory,
+    open_lock,
+    read_file,
+    remove_file,
+    remove_unfinished,
+    still_at,
+    try_lock,
+    write_atomic,
+)
 from mas.store.layout import PRIVATE_DIR, Layout
 
 _KEPT = 24 * 3600
+_LOCK = ".lock"
 
 
 class Key:
@@ -44,7 +56,7 @@ class Key:
 
 
 class Keys:
-    """The keys of the last day."""
+    """The keys of the last day, by the clock on the wall: set forward by a day, it makes them all forgotten."""
 
     def __init__(self, layout: Layout) -> None:
         self._directory = os.path.join(layout.server, "keys")
@@ -55,15 +67,53 @@ class Keys:
         """Hold a key; whoever asks with it at the same time waits. `request` is what was asked for."""
         for directory in (self._server, self._directory):
             ensure_directory(directory, PRIVATE_DIR)
+        # Before the work: nothing may go wrong once that is done.
+        self._forget_old()
         path = os.path.join(self._directory, hashlib.sha256(key.encode("utf-8", "replace")).hexdigest())
-        with locked(f"{path}.lock"):
+        lock = _locked(path)
+        try:
             remove_unfinished(path)
             yield Key(path, hashlib.sha256(request).hexdigest())
-        self._forget_old()
+        finally:
+            os.close(lock)
 
     def _forget_old(self) -> None:
         oldest = time.time() - _KEPT
-        with os.scandir(self._directory) as entries:
-            old = [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < oldest]
-        for path in old:
+        for name in os.listdir(self._directory):
+            path = os.path.join(self._directory, name.removesuffix(_LOCK))
+            if name.endswith(_LOCK) and _last_used(path) < oldest:
+                _forget(path, oldest)
+
+
+def _locked(path: str) -> int:
+    """The key's lock, held until this is closed."""
+    while True:
+        lock = open_lock(f"{path}{_LOCK}")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if still_at(lock, f"{path}{_LOCK}"):
+            return lock
+        # Forgotten while we waited for it: there is another one, or none.
+        os.close(lock)
+
+
+def _forget(path: str, oldest: float) -> None:
+    """Remove a key unless it is in use: only who holds its lock may remove that."""
+    lock = open_lock(f"{path}{_LOCK}")
+    try:
+        if try_lock(lock) and still_at(lock, f"{path}{_LOCK}") and _last_used(path) < oldest:
+            remove_unfinished(path)
             remove_file(path)
+            remove_file(f"{path}{_LOCK}")
+    finally:
+        os.close(lock)
+
+
+def _last_used(path: str) -> float:
+    """When something was noted under the key or, if nothing was, when it was first asked with."""
+    for file in (path, f"{path}{_LOCK}"):
+        try:
+            return os.stat(file, follow_symlinks=False).st_mtime
+        except FileNotFoundError:
+            continue
+    # Forgotten meanwhile, by somebody else.
+    return math.inf
