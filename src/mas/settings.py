@@ -18,6 +18,7 @@ CONFIG = "config.json"
 DEFAULT_PROVIDER = "demo"
 DEFAULT_PORT = 7717
 LEGACY_TMUX = "mas-tmux"
+_LONGEST_TOKEN = 4096
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 # What tells a program that it is an agent, and which.
@@ -79,6 +80,8 @@ class ServerAddress(NamedTuple):
     token: str | None
     certificate: str | None = None
     """The one certificate it may show, where that is known."""
+    ca: str | None = None
+    """A file of certificates to trust instead of the usual ones."""
 
 
 class Inside(NamedTuple):
@@ -138,16 +141,49 @@ def find_root(workspace: str | None) -> str:
     return here
 
 
-def server_address(url: str | None, token: str | None, workspace: str | None) -> ServerAddress | None:
-    """The server to work through: the flags, then MAS_URL and MAS_TOKEN; None for a workspace on this machine."""
-    if url and workspace:
+class ServerOptions(NamedTuple):
+    """What the command line says of a server to work through."""
+
+    url: str | None = None
+    token: str | None = None
+    token_file: str | None = None
+    ca: str | None = None
+
+
+def server_address(options: ServerOptions, workspace: str | None) -> ServerAddress | None:
+    """The server to work through: the flags, then the environment; None for a workspace on this machine."""
+    if options.url and workspace:
         raise BadInput("A workspace (--workspace) or a server (--url), not both")
-    url = url or (None if workspace else os.environ.get("MAS_URL"))
+    url = options.url or (None if workspace else os.environ.get("MAS_URL"))
     if not url:
-        if token:
-            raise BadInput("A token (--token) is for a server: name it, with --url or MAS_URL")
+        for flag, given in (("--token", options.token), ("--token-file", options.token_file), ("--ca", options.ca)):
+            if given:
+                raise BadInput(f"{flag} is for a server: name it, with --url or MAS_URL")
         return None
-    return ServerAddress(url, token or os.environ.get("MAS_TOKEN") or None)
+    return ServerAddress(url, _token(options), ca=options.ca or os.environ.get("MAS_CA") or None)
+
+
+def _token(options: ServerOptions) -> str | None:
+    """The nearest token: on the command line, in a file named there, in the environment, in a file named there."""
+    if options.token or options.token_file:
+        return options.token or read_token(options.token_file or "")
+    file = os.environ.get("MAS_TOKEN_FILE")
+    return os.environ.get("MAS_TOKEN") or (read_token(file) if file else None)
+
+
+def read_token(path: str) -> str:
+    """The token in a file, which holds nothing else."""
+    try:
+        with open(path, encoding="ascii") as file:
+            token = file.read(_LONGEST_TOKEN).strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not plain text"
+        raise BadInput(
+            f"Cannot read a token from {path}: {reason}", "mas token > FILE, on the server's machine"
+        ) from None
+    if not token:
+        raise BadInput(f"There is no token in {path}: it is empty", "mas token > FILE, on the server's machine")
+    return token
 
 
 def legacy_asked() -> bool:

@@ -15,7 +15,7 @@ import pytest
 from mas.client import RemoteMas
 from mas.client.connection import error_of
 from mas.model import errors
-from mas.model.errors import BadInput, Busy, Conflict, MasError, NoServer, NotSignedIn
+from mas.model.errors import BadInput, Busy, Conflict, MasError, NoProgram, NoServer, NotSignedIn
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import team_named
@@ -82,6 +82,23 @@ def test_every_code_becomes_the_error_it_stands_for() -> None:
         assert (str(error), error.message, error.hint, error.code) == ("why", "why", "how", kind.code)
     unknown = refused("out-of-paper")
     assert (type(unknown), unknown.code) == (MasError, "out-of-paper")
+
+
+def test_the_field_that_a_refusal_is_about_comes_with_the_error(served: Served) -> None:
+    run = SOLO._replace(command="no-such-program-anywhere")
+    with RemoteMas(served.url, served.token) as remote:
+        for mas in (served.site.local(), remote):
+            with pytest.raises(NoProgram) as caught:
+                mas.start(run)
+            assert caught.value.field == "agents.00.command"
+
+
+@pytest.mark.parametrize(
+    "errors", [[], [{"where": "query.limit", "what": "no"}], [{"where": "body.a"}, {"where": "body.b"}], None]
+)
+def test_a_refusal_about_no_field_or_several_names_none(errors: object) -> None:
+    body = {"code": "bad-input", "detail": "why", "errors": errors}
+    assert error_of(httpx.Response(422, json=body)).field == ""
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
 from mas.service.mas import Mas
-from mas.settings import inside, server_address
+from mas.settings import ServerOptions, inside, server_address
 
 EXAMPLES = """
 mas complete -- stop 55
@@ -84,9 +84,11 @@ def run(args: Arguments, out: Render) -> int:
 
 def _where(line: Line, args: Arguments) -> Arguments:
     """The workspace or the server that the line is about."""
-    workspace, url, token = (line.options.get(name) or getattr(args, name) for name in ("workspace", "url", "token"))
+    workspace, *server = (
+        line.options.get(name) or getattr(args, name) for name in ("workspace", *ServerOptions._fields)
+    )
     workspace = workspace and os.path.expanduser(workspace)
-    return Arguments(workspace=workspace, server=server_address(url, token, workspace))
+    return Arguments(workspace=workspace, server=server_address(ServerOptions(*server), workspace))
 
 
 def _read(given: list[str]) -> Line:

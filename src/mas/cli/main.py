@@ -24,7 +24,7 @@ from mas.model.errors import (
     TimedOut,
     Unavailable,
 )
-from mas.settings import ServerAddress, as_agent, server_address
+from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 
 GROUPS: dict[str, dict[str, str]] = {
     "A session's life": {
@@ -79,7 +79,7 @@ _ONLY_HERE = ("up", "init", "serve", "url", "token")
 # What an agent does by its own token, where its workspace's server runs.
 _FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask", "mcp")
 _NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
-_TAKE_A_VALUE = ("--workspace", "--url", "--token")
+_TAKE_A_VALUE = ("--workspace", "--url", "--token", "--token-file", "--ca")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
@@ -191,7 +191,10 @@ def _dispatch(argv: list[str], out: Render) -> int:
         return 0
     args.command = command
     args.workspace = args.workspace or top.workspace
-    args.server = _server(command, args.url or top.url, args.token or top.token, args.workspace)
+    options = ServerOptions(
+        args.url or top.url, args.token or top.token, args.token_file or top.token_file, args.ca or top.ca
+    )
+    args.server = _server(command, options, args.workspace)
     shape = getattr(args, "output", None)
     args.json = out.as_json = args.json or top.json or shape == "json"
     out.is_wide, out.utc = shape == "wide", getattr(args, "utc", False)
@@ -204,11 +207,11 @@ def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(words) if strangers else args
 
 
-def _server(command: str, url: str | None, token: str | None, workspace: str | None) -> ServerAddress | None:
+def _server(command: str, options: ServerOptions, workspace: str | None) -> ServerAddress | None:
     """The server that the command works through, if any; what concerns this machine cannot be done elsewhere."""
     if command in _NEEDS_NO_SERVER:
         return None
-    here = None if token else as_agent(url, workspace)
+    here = None if options.token or options.token_file else as_agent(options.url, workspace)
     if here and command in _FOR_AGENTS:
         from mas.bootstrap import own_server
 
@@ -217,8 +220,8 @@ def _server(command: str, url: str | None, token: str | None, workspace: str | N
     if here and here.is_isolated and command != "init":
         raise Forbidden(f"mas {command} is not for an isolated agent", "outside, in the workspace: mas --help")
     if command not in _ONLY_HERE:
-        return server_address(url, token, workspace)
-    if url or token:
+        return server_address(options, workspace)
+    if any(options):
         raise BadInput(f"mas {command} is for the machine that the workspace is on: run it there, without --url")
     return None
 
@@ -277,6 +280,8 @@ def _add_common(parser: Parser) -> None:
     )
     parser.add_argument("--url", metavar="URL", help="work through the server there (default: $MAS_URL, else none)")
     parser.add_argument("--token", metavar="TOKEN", help="the server's token (default: $MAS_TOKEN)")
+    parser.add_argument("--token-file", metavar="FILE", help="a file with the token (default: $MAS_TOKEN_FILE)")
+    parser.add_argument("--ca", metavar="FILE", help="certificates to trust the server by (default: $MAS_CA)")
     parser.add_argument("--json", action="store_true", help="print what the API would answer")
 
 

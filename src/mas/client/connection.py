@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -24,6 +24,11 @@ _FILE = "unix:"
 # A screen comes in one frame, with all that scrolled off it.
 _LARGEST_FRAME = 16 << 20
 _HINT = "mas serve --detach"
+_ELSEWHERE = "on that machine: mas serve --host …; check the address, the port, and firewalls in between"
+_NOT_TRUSTED = "--ca FILE or MAS_CA, with the server's certificate or the one of who signed it"
+# How OpenSSL says that a certificate is for another name or address.
+_WRONG_NAME = (62, 64)
+_IN_BODY = "body."
 # What may be asked twice: once more at once, on a fresh connection.
 _ONCE_MORE = (0.0,)
 
@@ -31,7 +36,10 @@ _ONCE_MORE = (0.0,)
 class Connection:
     """Speaks to one server, at an address or (`unix:/path`) at its socket file. Threads may share it."""
 
-    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, certificate: str | None = None, ca: str | None = None
+    ) -> None:
+        """`certificate` (PEM) is the only one the server may show, `ca` a file of those that vouch for it."""
         transport = None
         base = url
         if url.startswith(_FILE):
@@ -43,12 +51,13 @@ class Connection:
             raise BadInput("That cannot be a token: a token is one word of plain characters", "mas token")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._url = url
+        self._trust = _only(certificate) if certificate else _vouched_by(ca) if ca else None
         try:
             self._client = httpx.Client(
                 base_url=base,
                 headers=headers,
                 transport=transport,
-                verify=_only(certificate) if certificate else True,
+                verify=self._trust or True,
                 timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
                 # The environment's proxies are not for a server on this machine or with our token.
                 trust_env=False,
@@ -123,7 +132,8 @@ class Connection:
             if self._url.startswith(_FILE):
                 opening = unix_connect(self._url.removeprefix(_FILE), uri, **options)
             else:
-                opening = connect(uri, proxy=None, **options)
+                trust = self._trust if scheme == "wss" else None
+                opening = connect(uri, proxy=None, ssl=trust, **options)
             # Entered here, left by whoever closes it.
             opened: ClientConnection = opening.__enter__()
         except InvalidStatus as error:
@@ -145,7 +155,63 @@ class Connection:
         return error
 
     def _silence(self, error: Exception) -> NoServer:
-        return NoServer(f"No answer from {self._url}: {str(error) or type(error).__name__}", _HINT)
+        return no_answer(self._url, self._client.base_url.host, error)
+
+
+def no_answer(url: str, host: str, error: Exception) -> NoServer:
+    """What to say of a server that did not answer, and what to do about it."""
+    import socket
+    import ssl
+
+    causes = list(_causes(error))
+    why = str(error) or type(error).__name__
+    if untrusted := next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None):
+        reason = untrusted.verify_message or why
+        return NoServer(
+            f"The certificate that {url} shows is not trusted: {reason}",
+            "use the name that the certificate is for" if untrusted.verify_code in _WRONG_NAME else _NOT_TRUSTED,
+        )
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return NoServer(f"No TLS with {url}: {why}", "is it http:// rather than https://?")
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return NoServer(f"No machine is called {host!r}: {why}", "check the name in --url or MAS_URL")
+    return NoServer(f"No answer from {url}: {why}", _HINT if _is_here(url, host) else _ELSEWHERE)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_here(url: str, host: str) -> bool:
+    """Whether a server is meant that listens on this machine only."""
+    import ipaddress
+
+    if url.startswith(_FILE) or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _vouched_by(ca: str) -> ssl.SSLContext:
+    """Trust in what the certificates in a file vouch for, and in nothing else."""
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"Cannot use {ca} as certificates to trust: {error}", "--ca takes a file in PEM format"
+        ) from None
+    # The server's own certificate may be in the file, rather than that of who signed it.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _only(certificate: str) -> ssl.SSLContext:
@@ -167,9 +233,13 @@ def error_of(response: httpx.Response) -> MasError:
     try:
         body = response.json()
         code, detail, hint = str(body["code"]), str(body["detail"]), str(body.get("hint", ""))
+        places = [str(item["where"]) for item in body.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         return _not_ours(response)
-    return error_named(code, detail, hint)
+    error = error_named(code, detail, hint)
+    if len(places) == 1 and places[0].startswith(_IN_BODY):
+        error.field = places[0].removeprefix(_IN_BODY)
+    return error
 
 
 def error_named(code: str, message: str, hint: str = "") -> MasError:

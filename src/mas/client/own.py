@@ -11,8 +11,10 @@ from mas.model.principal import Principal
 class OwnSession(RemoteMas):
     """`RemoteMas` for one agent. There is one session only; what else it asks for, the server refuses."""
 
-    def __init__(self, url: str, token: str | None, agent: Principal, certificate: str | None = None) -> None:
-        super().__init__(url, token, certificate)
+    def __init__(
+        self, url: str, token: str | None, agent: Principal, certificate: str | None = None, ca: str | None = None
+    ) -> None:
+        super().__init__(url, token, certificate, ca=ca)
         self._agent = agent
 
     def resolve(self, reference: str) -> SessionId:

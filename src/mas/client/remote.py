@@ -43,6 +43,7 @@ from mas.model.run import Run, run_body
 from mas.model.session import Gone, Status
 from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
 from mas.service.mas import Progress
+from mas.settings import read_token
 
 if TYPE_CHECKING:
     from mas.service.prune import Policy
@@ -63,12 +64,23 @@ class RemoteMas:
     Where a session is asked for, its name or the start of its id will do as well.
     """
 
-    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        certificate: str | None = None,
+        *,
+        ca: str | None = None,
+        token_file: str | None = None,
+    ) -> None:
         """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token.
 
-        With a `certificate` (PEM) it must show that very one, whatever that is good for elsewhere.
+        With a `certificate` (PEM) it must show that very one, whatever that is good for elsewhere. `ca` is the path of
+        a file (PEM) with the certificates to trust instead of the usual ones; `token_file` of one that holds the token.
         """
-        self._connection = Connection(url, token, certificate)
+        if token is None and token_file is not None:
+            token = read_token(token_file)
+        self._connection = Connection(url, token, certificate, ca)
 
     def close(self) -> None:
         """Let go of the connection. Closing twice is fine."""
