@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from mas.model.errors import BadInput, Busy, Corrupt
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mas.service.courier import Courier
     from mas.service.prune import Policy
     from mas.service.terminal import Terminal
+    from mas.service.watched import WatchedTeams
 
 
 # How long whoever reads messages waits for those that can go on.
@@ -57,6 +59,8 @@ class LocalMas:
         self._world = world
         self._is_server = courier is not None
         self._made_courier = courier
+        self._made_terminals: WatchedTeams | None = None
+        self._making = Lock()
 
     def _courier(self) -> Courier:
         """Who brings messages to agents: a server's own, or one for as long as this process runs."""
@@ -65,6 +69,15 @@ class LocalMas:
 
             self._made_courier = Courier(self._world, here=True)
         return self._made_courier
+
+    def _terminals(self) -> WatchedTeams:
+        """All terminals of this process: they share what is known of their sessions."""
+        from mas.service.watched import WatchedTeams
+
+        with self._making:
+            if self._made_terminals is None:
+                self._made_terminals = WatchedTeams(self._world)
+            return self._made_terminals
 
     @contextmanager
     def _entered(self) -> Iterator[World]:
@@ -349,12 +362,8 @@ class LocalMas:
             return self._world.events.read(after, most)
 
     def terminal(self, session_id: SessionId, agent: str) -> Terminal:
-        from mas.service.watched import WatchedTeams
-
-        with self._ready() as world:
-            # All terminals of this process share what is known of their sessions.
-            teams: WatchedTeams = self.__dict__.setdefault("_watched", WatchedTeams(world))
-            return teams.terminal(session_id, agent)
+        with self._ready():
+            return self._terminals().terminal(session_id, agent)
 
     def attach(self, session_id: SessionId, agent: str | None) -> None:
         from mas.service import talk
