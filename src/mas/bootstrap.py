@@ -54,8 +54,8 @@ def open_remote(server: ServerAddress) -> Mas:
 
     agent = named_by(server.token or "")
     if agent:
-        return OwnSession(server.url, server.token, agent, server.certificate)
-    return RemoteMas(server.url, server.token)
+        return OwnSession(server.url, server.token, agent, server.certificate, server.ca)
+    return RemoteMas(server.url, server.token, ca=server.ca)
 
 
 def own_server(here: Inside) -> ServerAddress | None:
@@ -105,11 +105,14 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     courier = Courier(world)
     try:
         world.workspace.prepare()
+        access = open_access(workspace)
+        # Now, rather than when the first request comes.
+        access.make_secrets()
         yield Served(
             root=settings.root,
             mas=LocalMas(world, courier),
             courier=courier,
-            access=open_access(workspace),
+            access=access,
             presence=_presence(settings),
             events=world.layout.events,
             log=world.logs.api,
@@ -202,7 +205,7 @@ def _access(layout: Layout) -> Access:
     from mas.service.access import Access
     from mas.store.secrets import Secrets
 
-    return Access(Secrets(layout), time.time)
+    return Access(Secrets(layout), time.time, elapsed)
 
 
 def _meter(layout: Layout) -> SessionMeter:
@@ -232,6 +235,12 @@ def utc_now() -> str:
     """The time as ISO 8601 in UTC, to the millisecond."""
     now = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+
+
+def elapsed() -> float:
+    """Seconds on a clock that nobody sets, and that goes on while the machine sleeps where there is such a one."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 def random_id() -> SessionId:

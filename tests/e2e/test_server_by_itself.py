@@ -66,6 +66,19 @@ def test_a_start_brings_it_up_and_the_session_is_there(by_itself: Site) -> None:
     assert by_itself.mas("url").stdout.startswith(server["url"])
 
 
+def test_its_address_can_be_asked_for_at_once(by_itself: Site) -> None:
+    by_itself.start()
+    # Nothing says yet that it is there: it has only just been started.
+    url = by_itself.mas("url").stdout
+    assert url.startswith(listening(by_itself)["url"])
+
+
+def test_where_none_is_coming_nobody_waits_for_one(site: Site) -> None:
+    site.start()
+    done = site.mas("url", code=7, timeout=10)
+    assert "mas serve --detach" in done.stderr
+
+
 def test_restore_and_a_started_clone_bring_it_up_too(by_itself: Site) -> None:
     session = by_itself.start("--team", "solo", "--no-server")
     by_itself.mas("clone", session)

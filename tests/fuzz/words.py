@@ -82,7 +82,7 @@ def names(ground: Ground, data: bytes) -> None:
 @PARSERS.of(f"mas-agent.{ID}.{AGENT}.x", "1999999999.abc")
 def token(ground: Ground, data: bytes) -> None:
     """No token, cookie or code that nobody gave out opens anything."""
-    access = Access(Secrets(ground.layout), lambda: 0.0)
+    access = Access(Secrets(ground.layout), lambda: 0.0, lambda: 0.0)
     text = _text(data)
     assert is_typed(Principal | None, named_by(text))
     assert access.who(text) is None

@@ -232,8 +232,11 @@ class TestOneServer:
                 file.write(kept)
             # Another server has claimed the workspace, and does not listen yet.
             presence = _claimed(served.site)
+            # It has had its time to say where it listens.
+            os.utime(served.site.path("sessions", ".mas", "server", "server.lock"), (0, 0))
             try:
-                assert served.site.mas("serve", "--stop").stderr.startswith("No server runs")
+                assert f"(process {presence.pid})" in served.site.mas("serve", "--stop").stderr
+                assert presence.wait(60) == -signal.SIGTERM
                 assert innocent.poll() is None
             finally:
                 presence.kill()

@@ -29,9 +29,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def access(bare: Site, clock: Clock) -> Access:
+def elapsed() -> Clock:
+    """One that nobody can set."""
+    return Clock()
+
+
+@pytest.fixture
+def access(bare: Site, clock: Clock, elapsed: Clock) -> Access:
     bare.mas("init", bare.root)
-    return Access(Secrets(Layout(bare.root)), clock)
+    return Access(Secrets(Layout(bare.root)), clock, elapsed)
 
 
 def test_a_code_is_good_once(shared: Served) -> None:
@@ -129,13 +135,20 @@ def test_signing_out_forgets_the_cookie(shared: Served) -> None:
     assert browser.get("/sessions").status_code == 401
 
 
-def test_a_code_is_good_for_minutes(access: Access, clock: Clock) -> None:
+def test_a_code_is_good_for_minutes(access: Access, elapsed: Clock) -> None:
     early, late = access.new_code(), access.new_code()
-    clock.now += CODE_LIFE - 1
+    elapsed.now += CODE_LIFE - 1
     assert access.spend_code(early)
     assert not access.spend_code(early)
-    clock.now += 1
+    elapsed.now += 1
     assert not access.spend_code(late)
+
+
+def test_a_code_is_good_for_no_longer_when_the_clock_is_set_back(access: Access, clock: Clock, elapsed: Clock) -> None:
+    code = access.new_code()
+    elapsed.now += CODE_LIFE
+    clock.now -= CODE_LIFE
+    assert not access.spend_code(code)
 
 
 def test_codes_that_nobody_uses_do_not_pile_up(access: Access) -> None:

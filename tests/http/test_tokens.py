@@ -366,7 +366,7 @@ def _signed_in(served: Served) -> httpx.Client:
 
 
 def _access_of(site: Site) -> Access:
-    return Access(Secrets(Layout(site.root)), lambda: 0.0)
+    return Access(Secrets(Layout(site.root)), lambda: 0.0, lambda: 0.0)
 
 
 def _access(served: Served) -> Access:

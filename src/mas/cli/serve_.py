@@ -89,7 +89,8 @@ def _stop(args: Arguments, out: Render) -> int:
     if info is None:
         out.talk("No server runs for this workspace")
     else:
-        out.talk(f"Ended the server at {info.url}; its agents go on")
+        where = f"at {info.url}" if info.url else f"(process {info.pid}), which did not say where it listened"
+        out.talk(f"Ended the server {where}; its agents go on")
         out.result(info, lambda: None)
     return 0
 

@@ -20,7 +20,7 @@ from mas import __version__
 from mas.bootstrap import Served, open_server, utc_now
 from mas.http.app import Doors, Parts, close_streams, create_app, guarded
 from mas.http.connections import Connection
-from mas.http.idle import until_idle
+from mas.http.idle import until_gone, until_idle
 from mas.http.limits import Limits
 from mas.http.log import LogHandler, RequestLog
 from mas.model.errors import BadInput, Unavailable
@@ -140,8 +140,10 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     def listening(server: _Server) -> None:
         served.presence.announce(info, options.tls_cert)
         ready(info)
+        server.leave_after("workspace", partial(until_gone, served.presence.is_ours), server.lose_workspace)
         if options.until_idle is not None:
-            server.leave_after("idle", partial(until_idle, served.mas, server.has_clients, options.until_idle))
+            idle = partial(until_idle, served.mas, server.has_clients, options.until_idle)
+            server.leave_after("idle", idle, server.become_needless)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn sends itself the signal again once it has ended; there is still something to put away.
@@ -178,15 +180,22 @@ class _Server(uvicorn.Server):
     def has_clients(self) -> bool:
         return bool(self.server_state.connections)
 
-    def leave_after(self, name: str, needless: Callable[[], Awaitable[None]]) -> None:
-        """Have a supervised task of that name end the server when `needless` returns."""
+    def become_needless(self) -> None:
+        _log.info("nobody needs this server any more: it ends")
+        self.is_needless = self.should_exit = True
 
-        async def leave() -> None:
-            await needless()
-            _log.info("nobody needs this server any more: it ends")
-            self.is_needless = self.should_exit = True
+    def lose_workspace(self) -> None:
+        _log.warning("the workspace was removed or moved: its server ends")
+        self.should_exit = True
 
-        self._leaving.append(self._app.state.supervisor.start(name, leave))
+    def leave_after(self, name: str, reason: Callable[[], Awaitable[None]], leave: Callable[[], None]) -> None:
+        """Have a supervised task of that name call `leave` when `reason` returns."""
+
+        async def wait_and_leave() -> None:
+            await reason()
+            leave()
+
+        self._leaving.append(self._app.state.supervisor.start(name, wait_and_leave))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])

@@ -72,12 +72,24 @@ def terminals() -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def start_detached(argv: Sequence[str], log: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a program that outlives this one and its terminal; what it says goes to the end of `log`."""
+def start_detached(
+    argv: Sequence[str], log: str, environ: Mapping[str, str], *inherited: int
+) -> subprocess.Popen[bytes]:
+    """Start a program that outlives this one and its terminal; what it says goes to the end of `log`.
+
+    The open files in `inherited` stay open for as long as it runs.
+    """
     environ = {key: value for key, value in environ.items() if key not in NOT_OURS}
     with open(log, "ab") as file:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/", env=environ, start_new_session=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            cwd="/",
+            env=environ,
+            start_new_session=True,
+            pass_fds=inherited,
         )
 
 

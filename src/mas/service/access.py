@@ -18,12 +18,19 @@ _MOST_CODES = 64
 class Access:
     """Gives out and recognises what proves who somebody is. Nothing of it is kept but the two secrets."""
 
-    def __init__(self, secrets: Secrets, clock: Callable[[], float]) -> None:
+    def __init__(self, secrets: Secrets, clock: Callable[[], float], elapsed: Callable[[], float]) -> None:
+        """`clock` is the time of day, for cookies, which outlive a server; `elapsed` a clock that nobody sets."""
         self._secrets = secrets
         self._clock = clock
+        self._elapsed = elapsed
         # Until when each code is good, and with which token.
         self._codes: dict[str, tuple[float, str]] = {}
         self._lock = Lock()
+
+    def make_secrets(self) -> None:
+        """Make the secrets that there are not; who asks from here on only reads them."""
+        self._secrets.token()
+        self._secrets.key()
 
     def owner_token(self) -> str:
         return self._secrets.token()
@@ -63,7 +70,7 @@ class Access:
     def new_code(self) -> str:
         """A code that signs a browser in once, within minutes."""
         code = os.urandom(24).hex()
-        now = self._clock()
+        now = self._elapsed()
         with self._lock:
             self._codes = {kept: life for kept, life in self._codes.items() if life[0] > now}
             while len(self._codes) >= _MOST_CODES:
@@ -76,7 +83,7 @@ class Access:
         with self._lock:
             known = next((kept for kept in self._codes if _same(kept, code)), None)
             until, token = self._codes.pop(known) if known is not None else (0.0, "")
-            return until > self._clock() and token == self._secrets.token()
+            return until > self._elapsed() and token == self._secrets.token()
 
 
 def _mac(key: str, text: str) -> str:

@@ -62,8 +62,11 @@ def _tmux(world: World) -> Iterator[Check]:
 
 
 def _server(world: World) -> Iterator[Check]:
-    info = Presence(world.layout, world.settings.private_sockets).find()
-    if info is None:
+    presence = Presence(world.layout, world.settings.private_sockets)
+    info = presence.find()
+    if info is None and presence.is_held():
+        yield Check("server", True, presence.says_nothing())
+    elif info is None:
         comes = world.settings.server_start is ServerStart.AUTO
         yield Check("server", True, "none runs; comes with the next session" if comes else "none runs (server is off)")
     else:

@@ -51,6 +51,8 @@ class Serving:
     def need(self) -> ServerInfo:
         """The server that runs; `NoServer` names the command that starts one."""
         info = self._presence.await_one()
+        if info is None and self._presence.is_held():
+            raise NoServer(self._presence.says_nothing(), "mas serve --stop; mas serve --detach")
         if info is None:
             raise NoServer("No server runs for this workspace", "mas serve --detach")
         return info
@@ -66,13 +68,17 @@ class Serving:
         if self._settings.server_start is ServerStart.OFF:
             return
         try:
-            if self._presence.is_held():
+            if self._presence.is_held() and not self._presence.was_moved():
                 return
             # The server of an agent that started a session is not that agent.
             environ = {key: value for key, value in self._settings.environ.items() if key not in OF_AN_AGENT}
             ensure_directory(os.path.dirname(self._presence.log), 0o755)
             options = ("--until-idle", str(UNTIL_IDLE), "--if-none")
-            start_detached([*self._command(), *options], self._presence.log, environ)
+            coming = self._presence.coming()
+            try:
+                start_detached([*self._command(), *options], self._presence.log, environ, coming)
+            finally:
+                os.close(coming)
         except (OSError, MasError) as error:
             self.warn(f"The server could not be started: {error}")
 

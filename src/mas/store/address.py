@@ -39,8 +39,12 @@ def publish(directory: str, address: Address) -> int:
     return fd
 
 
+def path_in(directory: str) -> str:
+    return os.path.join(directory, _URL)
+
+
 def withdraw(directory: str) -> None:
-    remove_file(os.path.join(directory, _URL))
+    remove_file(path_in(directory))
 
 
 def find(session_dir: str) -> Address | None:
