@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from functools import partial
 
@@ -13,7 +14,9 @@ from tests.site import Site, until
 _LOOKS = ("mas output", "mas inbox")
 
 
-@pytest.mark.parametrize("guide", ["backup", "isolation", "migrate", "monitoring", "providers", "service", "teams"])
+@pytest.mark.parametrize(
+    "guide", ["backup", "containers", "isolation", "migrate", "monitoring", "providers", "service", "teams"]
+)
 def test_a_how_to_prints_what_it_shows(bare: Site, guide: str) -> None:
     if guide == "monitoring" and not shutil.which("curl"):
         pytest.skip("the guide uses curl, which is not installed")
@@ -21,6 +24,10 @@ def test_a_how_to_prints_what_it_shows(bare: Site, guide: str) -> None:
     if guide == "isolation":
         bare.env["MAS_ISOLATION"] = "auto"
     bare.mas("init", f"{bare.home}/shop")
+    if guide == "service":
+        # As where somebody has logged in.
+        os.makedirs(f"{bare.home}/run/systemd")
+        bare.env["XDG_RUNTIME_DIR"] = f"{bare.home}/run"
     if guide == "isolation" and not _has_tier_a(bare):
         pytest.skip("agents cannot be isolated in tier A here")
     with reading(bare) as reader:

@@ -96,8 +96,12 @@ def _stop(args: Arguments, out: Render) -> int:
 
 
 def _install(args: Arguments, out: Render) -> int:
-    path, command = open_serving(args.workspace).install_unit(_options(args))
-    out.talk(f"Start it now and at every login: {command}")
+    serving = open_serving(args.workspace)
+    path, command = serving.install_unit(_options(args))
+    if serving.has_systemd():
+        out.talk(f"Start it now and at every login: {command}")
+    else:
+        out.warn("No systemd runs for this user here, so nothing will start this unit; instead: mas serve --detach")
     out.result({"unit": path, "command": command}, lambda: out.line(path))
     return 0
 

@@ -120,6 +120,11 @@ class Serving:
         write_atomic(path, text.encode(), 0o644)
         return path, f"systemctl --user daemon-reload; systemctl --user enable --now {os.path.basename(path)}"
 
+    def has_systemd(self) -> bool:
+        """Whether a systemd of this user runs here, which could run a unit."""
+        runtime = self._settings.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+        return os.path.isdir(os.path.join(runtime, "systemd"))
+
     def _command(self) -> list[str]:
         return [sys.executable, "-m", "mas", "serve", "--workspace", self._settings.root]
 
