@@ -77,6 +77,22 @@ def test_the_fields_of_a_team_file_are_told_and_its_example_is_one() -> None:
     assert parse_team_file(tomllib.loads(example[1]), "mine").agent_count == 2
 
 
+def test_the_example_of_a_config_file_is_complete_and_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAS_ISOLATION", raising=False)
+    example = re.search(r"```json\n(.*?)```", section("files", "config.json"), re.DOTALL)
+    assert example
+    written_there = json.loads(example[1])
+    told = {row[0].strip("`").partition(".")[0] for row in rows(section("files", "config.json"))}
+    assert set(written_there) == told | {"version", "name"}
+    with short_directory() as root:
+        init_workspace(root, "shop", "demo")
+        put(root, "config.json", example[1])
+        found = settings.load_settings(root)
+    assert found.isolation.ports == (443,)
+    assert found.limits.agent.cpu == 2
+    assert found.recover
+
+
 @pytest.mark.parametrize("table", ["provider", "models", "input", "approve", "stop", "launch", "status"])
 def test_the_fields_of_a_provider_file_are_told(table: str) -> None:
     # Fields of the launch table's second table are placeholders.

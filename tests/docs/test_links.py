@@ -33,6 +33,13 @@ def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
         assert os.path.exists(path), f"{page}: {target}"
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_every_how_to_is_linked_from_the_front_pages(page: str) -> None:
+    linked = {os.path.basename(target) for target in _LINK.findall(written(page)) if "how-to/" in target}
+    there = {name for name in os.listdir(os.path.join(REPOSITORY, "docs", "how-to")) if name.endswith(".md")}
+    assert linked == there
+
+
 def test_every_decision_is_in_the_list_of_them() -> None:
     there = {name for name in os.listdir(os.path.join(REPOSITORY, "docs", "decisions")) if name[0].isdigit()}
     assert set(_LINK.findall(written("docs/decisions/README.md"))) == there
