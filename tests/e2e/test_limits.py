@@ -178,7 +178,7 @@ def test_a_session_that_takes_all_its_disk_is_stopped_and_can_come_back_once_the
     assert site.json("show", session)["reason"] == "disk limit 8 MiB reached"
     assert site.four_places(session) == {"stopped"}
     assert site.tmux_sessions() == set()
-    assert "error: disk limit 8 MiB reached" in site.mas("show", session).stdout
+    assert "UTC: disk limit 8 MiB reached" in site.mas("show", session).stdout
     assert "error: disk limit 8 MiB reached" in read(site.session(session, "logs", "session.log"))
     assert "disk limit 8 MiB reached" in site.mas("restore", session, code=None).stderr
     assert site.statuses() == {session: "stopped"}

@@ -53,7 +53,7 @@ def test_a_listing_tells_what_the_api_would(site: Site) -> None:
     assert info["workflowsDir"] == site.session(session, "workflows")
     assert info["createdAt"].endswith("Z")
     text = site.mas("list").stdout
-    assert session in text
+    assert session[:8] in text
     assert "朝の仕事" in text
 
 

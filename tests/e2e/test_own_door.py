@@ -129,7 +129,7 @@ def test_what_its_token_is_not_good_for_is_done_here(served: Served) -> None:
     session = site.start("--team", "pair")
     agent = environment_of(site, session, "21")
     assert site.mas("token", env=agent).stdout.strip() == served.token
-    assert session in site.mas("list", env=agent).stdout
+    assert site.mas("list", "-q", env=agent).stdout.strip() == session
     site.mas("teams", env=agent)
     site.mas("stop", session, env=agent)
     assert site.statuses() == {session: "stopped"}

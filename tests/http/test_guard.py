@@ -193,7 +193,7 @@ def test_nothing_can_be_learned_without_a_token(shared: Served, path: str) -> No
 
 def test_what_needs_no_token_says_no_more_than_it_must(shared: Served) -> None:
     nobody = shared.client("")
-    assert set(nobody.get("/health").json()) == {"status", "version", "isolation"}
+    assert set(nobody.get("/health").json()) == {"status", "version", "isolation", "failing"}
     assert nobody.get("/login").status_code == 401
     assert nobody.get("/favicon.ico").status_code == 404
     assert nobody.get("/health/").status_code == 401

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -597,6 +598,8 @@ def test_a_dry_run_changes_nothing(mas: Mas, site: Site) -> None:
     old = os.path.join(site.directory, "old")
     os.makedirs(os.path.join(old, "unit", "00"))
     os.unlink(site.session(session, ".session"))
+    assert listed(mas) == [session]
+    marked = Path(site.session(session, ".session")).read_bytes()
     plan = mas.prune(Policy(keep=0, statuses=("stopped", "error")), dry_run=True)
     assert ([item.session_id for item in plan.items], plan.done) == ([session], False)
     found = mas.migrate(old, dry_run=True)
@@ -604,7 +607,7 @@ def test_a_dry_run_changes_nothing(mas: Mas, site: Site) -> None:
     damage = mas.repair(dry_run=True)
     assert (bool(damage.findings), damage.done) == (True, False)
     assert listed(mas) == [session]
-    assert not os.path.exists(site.session(session, ".session"))
+    assert Path(site.session(session, ".session")).read_bytes() == marked
 
 
 def test_upkeep_does_what_it_said(mas: Mas, site: Site) -> None:
