@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from collections.abc import Iterator
 
@@ -17,6 +18,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
+
+
+# The seed of the short torture, another one in every run; set to have a run again.
+TORTURE_SEED = "MAS_TORTURE_SEED"
+
+
+def pytest_configure() -> None:
+    """Here, before there are workers: all of them have the same."""
+    os.environ.setdefault(TORTURE_SEED, str(random.SystemRandom().randrange(1 << 32)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"{TORTURE_SEED}={os.environ[TORTURE_SEED]}")
 
 
 @pytest.fixture

@@ -404,3 +404,10 @@ def test_where_a_program_does_not_say_what_it_asks_its_screen_is_shown(site: Sit
     (one,) = until(lambda: site.local().approvals(SessionId(session)).approvals, "its question")
     assert (one.text, one.screen) == ("", "Allow: rm -rf x\n> yes  no")
     assert "\n  Allow: rm -rf x\n  > yes  no\n" in site.mas("approvals").stdout
+
+
+def test_a_wait_names_the_agent_that_is_blocked_and_no_other(site: Site) -> None:
+    session = demo(site, "--team", "pair")
+    site.mas("send", "--session", session, "--wait", "20", "23", "/ask may I?")
+    done = site.mas("wait", "--session", session, "--until", "blocked", "--timeout", "60")
+    assert done.stderr.splitlines()[-1] == "blocked: 23"

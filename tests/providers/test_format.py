@@ -187,6 +187,7 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
         (f"{LEAST}[approve]\nmethod = 'x'", "approve.method is 'x'; it can be: hook:EVENT, key, none"),
         (f"{LEAST}[approve]\nkey = 'a;b'", "approve.key is 'a;b'; it must be a key as tmux calls it"),
         (f"{LEAST}[stop]\ngraceful = ['-t']", "stop.graceful is '-t'; it must be a key"),
+        (f"{LEAST}[stop]\ngraceful = ['Hyper']", "stop.graceful is 'Hyper', which cannot be typed; use C-c"),
         (f"{LEAST}[stop]\ntimeout = 601", "stop.timeout must be from 0 to 600 seconds"),
         (f"{LEAST}[status]\nsources = ['smell']", "status.sources: 'smell' is not known (known: osc7501, "),
         (f"{LEAST}[status]\ntitle_map = {{ happy = 'x' }}", "status.title_map: 'happy' is not a state (states: "),

@@ -69,9 +69,22 @@ def draw(dice: random.Random, order: Order, number: int) -> Wish:
         return Wish(verb, flag=flag)
     if not there:
         return Wish("start", flag=flag) if verb not in _PLACE else Wish("list")
-    session = there[int(position * len(there))]
+    # Half of all is asked of one session, by everybody at the same time: that is where things go wrong.
+    session = _used_last(order.root, there) if dice.random() < 0.5 else there[int(position * len(there))]
     target = "all" if to_all and verb == "send" else _first_agent(order.root, session)
     return Wish(verb, session, flag, target, message, f"{order.name} says {number}: do good work\n\tand tell.")
+
+
+def _used_last(root: str, there: list[str]) -> str:
+    """The session to which something was done last, whoever did it."""
+
+    def used(session: str) -> float:
+        try:
+            return os.stat(os.path.join(root, "sessions", session, "logs", "session.log")).st_mtime
+        except OSError:
+            return 0.0
+
+    return max(there, key=used)
 
 
 def _first_agent(root: str, session: str) -> str:

@@ -57,7 +57,9 @@ def show(waited: Waited, out: Render) -> None:
     if waited.reply:
         out.line(waited.reply.message)
     elif waited.end == "reached":
-        out.talk(f"{waited.until}: {', '.join(standing.agent for standing in waited.agents)}")
+        # One agent that is blocked is enough; it is the one to name.
+        those = [one for one in waited.agents if one.state == waited.until] or waited.agents
+        out.talk(f"{waited.until}: {', '.join(one.agent for one in those)}")
 
 
 def check(waited: Waited, timeout: float) -> None:

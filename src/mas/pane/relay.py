@@ -20,9 +20,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.pane.held import Held
     from mas.pane.hooks import Hooks
+    from mas.pane.quit import Quit
     from mas.pane.screen import Screen
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+# Has the agent end by its own keys first. Whoever sends it has seen that the agent asks nobody anything.
+_QUIT_SIGNAL = signal.SIGUSR1
 _BLOCK = 1 << 16
 # How much may wait for a reader before its writer is left waiting too.
 _HELD = 1 << 18
@@ -60,6 +63,8 @@ class Relay:
         self.to_pane = bytearray()
         self.pane_open = True
         self.master_open = True
+        self.options = options
+        self.quit: Quit | None = None
         self.kill_at: float | None = None
         self.is_told_to_end = False
         now = time.monotonic()
@@ -98,7 +103,7 @@ class Relay:
     def run(self) -> int:
         saved = raw_mode()
         signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
-        for number in (*_STOP_SIGNALS, signal.SIGWINCH, signal.SIGCHLD):
+        for number in (*_STOP_SIGNALS, _QUIT_SIGNAL, signal.SIGWINCH, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         # A child that ended before the handler was there sent its signal to nobody.
         self._look_at_child()
@@ -118,7 +123,7 @@ class Relay:
                 return True
             if select.select([self.wake], [], [], left)[0]:
                 numbers = os.read(self.wake, 256)
-                self.is_told_to_end = any(number in _STOP_SIGNALS for number in numbers)
+                self.is_told_to_end = any(number in (*_STOP_SIGNALS, _QUIT_SIGNAL) for number in numbers)
         return False
 
     def _step(self) -> None:
@@ -146,6 +151,8 @@ class Relay:
     def _patience(self) -> float | None:
         """How long there is nothing to do but to wait, in milliseconds."""
         due = [at for at in (self.kill_at, self.record.due, self.states.due, self.typed.due) if at is not None]
+        if self.quit and self.quit.due is not None:
+            due.append(self.quit.due)
         if self.foreground and self.foreground.due is not None:
             due.append(self.foreground.due)
         if self.screen and self.screen.due is not None:
@@ -173,6 +180,11 @@ class Relay:
             self.held.look(now)
         if self.hooks and self.hooks.due is not None and now >= self.hooks.due:
             self.hooks.listen()
+        self._end_if_due(now)
+
+    def _end_if_due(self, now: float) -> None:
+        if self.quit and self.quit.due is not None and now >= self.quit.due:
+            self._go_on_quitting(self.quit, now)
         if self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
             self.kill_at = None
@@ -200,14 +212,36 @@ class Relay:
         if signal.SIGWINCH in numbers:
             copy_size(self.master)
             self.record.resize(*size_of(self.master))
-        self.is_told_to_end = self.is_told_to_end or any(number in _STOP_SIGNALS for number in numbers)
-        if any(number in _STOP_SIGNALS for number in numbers) and self.kill_at is None:
+        is_stopped = any(number in _STOP_SIGNALS for number in numbers)
+        self.is_told_to_end = self.is_told_to_end or is_stopped or _QUIT_SIGNAL in numbers
+        if is_stopped:
+            self._end_agent()
+        elif _QUIT_SIGNAL in numbers and self.quit is None and self.kill_at is None:
+            from mas.pane.quit import Quit
+
+            # A program that was halted hears no key.
+            _signal_group(self.child, signal.SIGCONT)
+            self.quit = Quit(self.options, self.master, self.child, time.monotonic())
+        if signal.SIGCHLD in numbers:
+            self._look_at_child()
+
+    def _go_on_quitting(self, quitting: Quit, now: float) -> None:
+        asks = any(self.states.last(source)[0] == "blocked" for source in sources_of(self.options))
+        key = None if asks else quitting.key(now)
+        if key is None:
+            self._end_agent()
+        else:
+            self.to_agent += key
+
+    def _end_agent(self) -> None:
+        """Have the agent end by signals; what does not in time is killed."""
+        if self.quit:
+            self.quit.due = None
+        if self.kill_at is None:
             _signal_group(self.child, signal.SIGHUP)
             _signal_group(self.child, signal.SIGTERM)
             _signal_group(self.child, signal.SIGCONT)
             self.kill_at = time.monotonic() + _GRACE
-        if signal.SIGCHLD in numbers:
-            self._look_at_child()
 
     def _look_at_child(self) -> None:
         """Reap what has ended; orphans the agent left are ours too."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import shown
+from mas.providers.keys import bytes_of
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 PLACEHOLDERS = {
@@ -333,8 +334,20 @@ def _key(text: str, place: str) -> str:
     return text
 
 
+def _typed_key(text: str, place: str) -> str:
+    """A key that the launcher can type by itself."""
+    key = _key(text, place)
+    try:
+        bytes_of(key)
+    except ValueError:
+        raise ValueError(
+            f"{place} is {shown(text)}, which cannot be typed; use C-c, Escape, Enter, F10, q, …"
+        ) from None
+    return key
+
+
 def _stop(table: _Table) -> Stop:
-    keys = tuple(_key(key, table.place("graceful")) for key in table.texts("graceful"))
+    keys = tuple(_typed_key(key, table.place("graceful")) for key in table.texts("graceful"))
     read = Stop(keys, table.seconds("timeout", Stop().timeout))
     table.end()
     return read

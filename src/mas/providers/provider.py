@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
 from mas.model.run import GENERIC
-from mas.providers.format import PLACEHOLDER, PLACEHOLDERS, Approve, Dialog, Input, Provider, Words, read_provider
+from mas.providers.format import (
+    PLACEHOLDER,
+    PLACEHOLDERS,
+    Approve,
+    Dialog,
+    Input,
+    Provider,
+    Stop,
+    Words,
+    read_provider,
+)
+from mas.providers.keys import bytes_of
 
 if TYPE_CHECKING:
     from mas.model.reports import ProviderView
@@ -65,6 +76,7 @@ class Program(NamedTuple):
     screen_map: tuple[tuple[str, str], ...] = ()
     quiet: float = 0.0
     approve: Approve = Approve()
+    stop: Stop = Stop()
     credentials: tuple[str, ...] = ()
     """What it needs of the user's home to sign in, as `~/…`."""
 
@@ -73,6 +85,7 @@ class Program(NamedTuple):
 
         A line of a dialog ends with a tab and its hint.
         And for `mas hook`: which event is answered, and how many seconds it waits for that.
+        And what to type for the program to end by itself, key by key, and how many seconds it may take.
         """
         answered = self.approve.method.removeprefix("hook:") if self.approve.method.startswith("hook:") else ""
         options = {
@@ -89,6 +102,8 @@ class Program(NamedTuple):
             "foreground": "1" if self.foreground else "",
             "answer_hook": answered,
             "answer_timeout": str(self.approve.hook_timeout) if answered else "",
+            "quit_keys": " ".join(bytes_of(key).hex() for key in self.stop.graceful),
+            "quit_timeout": f"{self.stop.timeout:g}" if self.stop.graceful else "",
         }
         return {key: value for key, value in options.items() if value}
 
@@ -183,6 +198,7 @@ class Providers:
             screen_map=status.screen_map,
             quiet=status.quiet,
             approve=provider.approve,
+            stop=provider.stop,
             credentials=(
                 *launch.credentials,
                 *(path for name, paths in launch.credentials_if if self._environ.get(name) for path in paths),

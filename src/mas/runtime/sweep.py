@@ -250,6 +250,19 @@ def _still_client(process: "psutil.Process") -> bool:
         return False
 
 
+def signal_and_wait(signals: dict[int, int], patience: float) -> None:
+    """Send each of these launchers its signal, and wait until all have ended, for `patience` at most."""
+    import psutil
+
+    known = []
+    for pid, number in signals.items():
+        with suppress(psutil.Error, OSError):
+            process = psutil.Process(pid)
+            process.send_signal(number)
+            known.append(process)
+    _left_after(known, patience)
+
+
 def _left_after(processes: "list[psutil.Process]", patience: float) -> "list[psutil.Process]":
     """Those still alive once all have ended or `patience` has. A zombie has ended, whenever its parent looks."""
     deadline = time.monotonic() + patience

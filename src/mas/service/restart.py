@@ -9,12 +9,13 @@ from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import Owner, end_agent
 from mas.service.programs import begun_anew, furnish, program_of
+from mas.service.quit import quit_agents
 from mas.service.show import just_opened
-from mas.service.states import begun, has_ended, seen
+from mas.service.states import has_ended, last_run_of, seen
 from mas.service.talk import known_agent, live_panes
 from mas.service.team import reopen_agent
 from mas.service.world import World
-from mas.store.agentlog import AgentLog, last_run, stamp
+from mas.store.agentlog import AgentLog, stamp
 
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for the launcher.
 _GRACE = 5.0
@@ -94,6 +95,7 @@ def _run_again(world: World, session_id: SessionId, agent_id: str, place: Place,
 
 def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) -> None:
     """End the agent and all that an agent whose launcher was killed may have left."""
+    quit_agents(world, world.records.load(session_id), (agent_id,))
     owner = Owner(session_id, world.layout.home(), agent_id)
     left = end_agent(owner, None if pane.dead else pane.pid, _GRACE)
     if left:
@@ -106,4 +108,4 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
 
 def _begun_at(world: World, session_id: SessionId, agent_id: str) -> str:
     """When the agent's last run began; empty if none has."""
-    return str(begun(last_run(world.layout.session(session_id).agent_events(agent_id))).get("at", ""))
+    return str(last_run_of(world, session_id, agent_id).get("at", ""))

@@ -71,6 +71,11 @@ def _living(run: list[bytes], sources: tuple[str, ...] | None) -> AgentState:
     return state
 
 
+def last_run_of(world: World, session_id: SessionId, agent_id: str) -> dict[str, Any]:
+    """What was noted when the agent's last run began; nothing if none has."""
+    return begun(_last_run(world, session_id, agent_id))
+
+
 def has_ended(world: World, session_id: SessionId, agent_id: str) -> bool:
     """Whether the last run of an agent has ended, by what was written down; another may be about to begin."""
     return any(EXIT in line for line in _last_run(world, session_id, agent_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mas.model.ids import SessionId
 from mas.model.session import Session, Status
 from mas.model.views import SessionDetail
+from mas.service.quit import quit_agents
 from mas.service.show import describe
 from mas.service.team import close_team
 from mas.service.world import World
@@ -29,6 +30,7 @@ def stop_owned(world: World, session_id: SessionId, reason: str | None = None, l
     Stopped by hand, a session that was lost is so no more: nobody wants it back by itself.
     """
     session = world.records.load(session_id)
+    quit_agents(world, session, tuple(agent.id for agent in session.agents))
     close_team(world, session_id, session.socket)
     if session.status is Status.ACTIVE or (session.lost and not lost):
         return set_status(world, session, Status.STOPPED, reason, lost)
