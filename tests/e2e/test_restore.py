@@ -15,6 +15,7 @@ from tests.e2e.standin import (
     read,
     start_body,
     start_unruly,
+    state_of,
     tmux_name,
     tree,
     write,
@@ -120,6 +121,21 @@ def test_only_lost_sessions_come_back_with_all_and_what_somebody_stopped_is_name
     assert site.mas("restore", "--all").stdout == ""
     assert site.mas("restore", "--all", "--stopped").stdout.split() == [stopped]
     assert "mas restore --all --stopped" in site.mas("restore", stopped, "--stopped", code=2).stderr
+
+
+def test_a_restore_names_the_agents_whose_work_was_cut_off(site: Site) -> None:
+    session = site.start("--team", "dev", "--provider", "demo")
+    site.mas("wait", "--session", session)
+    site.mas("send", "--session", session, "22", "/work 1000")
+    site.mas("send", "--session", session, "23", "/ask may I?")
+    local = site.local()
+    until(lambda: [state_of(local, session, agent) for agent in ("22", "23")] == ["working", "blocked"], "both at it")
+    site.tmux("kill-server")
+    said = site.mas("restore", "--all").stderr.splitlines()
+    assert "Working when the session was lost: 22" in said
+    assert "Waiting for an answer when the session was lost: 23 (permission: may I?)" in said
+    site.mas("stop", session)
+    assert "was lost" not in site.mas("restore", session).stderr
 
 
 def test_a_lost_session_that_is_stopped_by_hand_does_not_come_back_with_the_lost(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mas.model.errors import AlreadyThere, Conflict
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Session, Status
+from mas.model.state import State
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
 from mas.service.disk import check_room
@@ -12,6 +13,7 @@ from mas.service.isolation import choose_isolation, limits_of
 from mas.service.limits import unheld
 from mas.service.programs import begun_anew, furnish, programs_of
 from mas.service.show import describe, just_opened
+from mas.service.states import before_its_end
 from mas.service.team import Gate, close_team, open_team
 from mas.service.world import World
 from mas.store.atomic import ensure_directory
@@ -47,6 +49,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         before = ended()
         check_room(world, session_id, limits_of(world, run).session.disk)
         after = before.to(Status.ACTIVE, world.now())
+        cut_off = _cut_off(world, before)
         # What a crash of tmux left over must not work beside the new agents.
         if other := close_team(world, session_id, before.socket):
             raise Conflict(
@@ -80,7 +83,20 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = (*to_know, *begun_anew(programs), *unheld(world, run))
+    warnings = (*cut_off, *to_know, *begun_anew(programs), *unheld(world, run))
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings
+
+
+def _cut_off(world: World, session: Session) -> tuple[str, ...]:
+    """What agents were at when their session was lost: nobody else says that it was not finished."""
+    if not session.lost:
+        return ()
+    states = {agent.id: before_its_end(world, session.id, agent.id) for agent in session.agents}
+    working = [agent for agent, state in states.items() if state.state is State.WORKING]
+    said = [f"Working when the session was lost: {', '.join(working)}"] if working else []
+    for agent, state in states.items():
+        if state.state is State.BLOCKED:
+            said.append(f"Waiting for an answer when the session was lost: {agent} ({state.words})")
+    return tuple(said)

@@ -76,6 +76,12 @@ def last_run_of(world: World, session_id: SessionId, agent_id: str) -> dict[str,
     return begun(_last_run(world, session_id, agent_id))
 
 
+def before_its_end(world: World, session_id: SessionId, agent_id: str) -> AgentState:
+    """How an agent was before its last run ended, by what was written down."""
+    run = [line for line in _last_run(world, session_id, agent_id) if EXIT not in line]
+    return fold(run, _sources(run))
+
+
 def has_ended(world: World, session_id: SessionId, agent_id: str) -> bool:
     """Whether the last run of an agent has ended, by what was written down; another may be about to begin."""
     return any(EXIT in line for line in _last_run(world, session_id, agent_id))
