@@ -167,7 +167,9 @@ def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place:
     assert providers.program(by("shell")).options() == {
         "sources": "foreground", "foreground": "1", "start_timeout": "60",
     }  # fmt: skip
-    assert providers.program(by("demo")).options() == {"sources": "osc7501", "start_timeout": "60"}
+    assert providers.program(by("demo")).options() == {
+        "sources": "osc7501", "start_timeout": "60", "quit_keys": "03", "quit_timeout": "5",
+    }  # fmt: skip
     assert providers.program(run("sh")).options() == {}
     written(place, GOOD + '[status]\nsources = ["hooks", "title"]\ntitle_map = { idle = "^=", working = "a=b" }\n'
             'titles_from = "hooks"\nhook_map = { Stop = "idle" }')  # fmt: skip
