@@ -16,6 +16,7 @@ import pytest
 
 from mas.http import supervisor
 from mas.http.supervisor import Supervisor
+from tests.e2e.standin import received, start_receivers
 from tests.http.test_observability import lines, numbers
 from tests.served import Served
 from tests.site import Site, until
@@ -24,11 +25,12 @@ from tests.site import Site, until
 FRAGILE = """
 import os, sys
 from mas.cli.main import main
-from mas.http import app, events, idle, metrics, supervisor
+from mas.http import app, events, idle, metrics, server, supervisor
 from mas.service import courier, disk
+from mas.store.logs import Logs
 
 supervisor.FIRST_PAUSE, supervisor.LONGEST_PAUSE, supervisor.WELL_AFTER = 0.05, 0.2, 0.5
-app._BETWEEN_ROUNDS = app._BETWEEN_DISK_LOOKS = metrics._LAG_EVERY = events._LOOK = 0.05
+app._BETWEEN_ROUNDS = app._BETWEEN_DISK_LOOKS = server._BETWEEN_LOG_CHECKS = metrics._LAG_EVERY = events._LOOK = 0.05
 
 def make_fragile(place, name, task):
     real = getattr(place, name)
@@ -45,6 +47,8 @@ make_fragile(courier.Courier, "look_around", "courier")
 make_fragile(courier.Courier, "look_again", "courier")
 make_fragile(disk, "watch", "disk")
 make_fragile(idle, "_is_needed", "idle")
+make_fragile(Logs, "api", "log")
+make_fragile(courier, "deliver", "thread")
 sys.argv[1:1] = ["serve"]
 main()
 """
@@ -102,6 +106,34 @@ def test_a_feed_that_fails_ends_no_stream_and_loses_no_event(fragile: Served) ->
             if texts and texts[-1] == "the end":
                 break
         assert texts == ["while it was down", "the end"]
+
+
+def test_a_thread_that_fails_is_logged_and_counted_and_its_messages_are_not_forgotten(fragile: Served) -> None:
+    session = start_receivers(fragile.site)
+    cause = breaking(fragile, "thread")
+    path = f"/sessions/{session}/messages"
+    assert fragile.client().post(path, json={"target": "00", "message": "hello"}).status_code == 202
+    until(lambda: failures(fragile, "courier") >= 1, "the thread has failed")
+    until(
+        lambda: any("thread fails on purpose" in line.get("trace", "") for line in lines(fragile.log)), "it is logged"
+    )
+    os.unlink(cause)
+    assert received(fragile.site, session, "00", 1) == b"hello"
+
+
+def test_a_log_that_fails_is_shown_and_goes_on(fragile: Served) -> None:
+    cause = breaking(fragile, "log")
+
+    def is_failing() -> bool:
+        # A request that it cannot write down.
+        fragile.client().get("/sessions")
+        return health(fragile) == {"status": "degraded", "failing": ["log"]}
+
+    until(is_failing, "the log is failing")
+    os.unlink(cause)
+    until(lambda: health(fragile)["status"] == "ok", "it is well again")
+    fragile.client().get("/sessions", headers={"X-Request-ID": "after"})
+    until(lambda: any(line.get("requestId") == "after" for line in lines(fragile.log)), "it writes again")
 
 
 def test_a_server_whose_look_for_idleness_failed_still_ends_by_itself(site: Site) -> None:

@@ -17,6 +17,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from mas.service.waiters import WaiterLimits
 from mas.store.launch import launch_path, read_launch
 from tests.served import Served
 from tests.site import Site, until
@@ -69,6 +70,13 @@ async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return found
 
 
+async def outcome(client: Client, tool: str, **arguments: Any) -> str:
+    """What it answers, or why not."""
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
 async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.content
@@ -119,6 +127,22 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
     reports = {agent["id"]: agent["report"] for agent in site.json("show", session)["agents"]}
     assert reports["21"] == "testing"
     until(lambda: "hallo ✓" in site.mas("output", session, "22").stdout, "the message arrives")
+
+
+def test_an_agent_that_waits_more_often_than_it_may_is_refused(served: Served) -> None:
+    session = served.site.start()
+    token = environment_of(served.site, session, "00")["MAS_TOKEN"]
+    share = WaiterLimits().of_agent
+
+    async def work(client: Client) -> None:
+        calls = [outcome(client, "wait_for", until="blocked", timeout=5) for _ in range(2 * share)]
+        found = await asyncio.gather(*calls)
+        refused = [text for text in found if text.startswith(f"{share} calls of agent 00 of {session} wait already")]
+        assert refused
+        assert len(found) - len(refused) >= share
+        assert await answer(client, "wait_for", until="blocked", timeout=1)
+
+    over_http(served, token)(work)
 
 
 def test_an_agent_waits_for_others_and_for_their_replies(place: tuple[Site, str, Callable[[Work], None]]) -> None:

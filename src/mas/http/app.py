@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from threading import ExceptHookArgs
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -77,10 +78,15 @@ def create_app(parts: Parts) -> FastAPI:
     metrics = Metrics(parts.mas)
     waiters = Waiters(parts.limits.waiters)
     supervisor = Supervisor(metrics.task_started, metrics.task_failed)
+    rounds = Rounds(parts.courier)
+
+    def thread_failed(failure: ExceptHookArgs) -> None:
+        supervisor.thread_failed(failure)
+        # It may have been one that took messages to an agent: they are looked for again.
+        rounds.begin_again()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        rounds = Rounds(parts.courier)
         feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_again)
         supervisor.start("events", feed.run)
         supervisor.start("loop", metrics.watch_loop)
@@ -104,6 +110,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.access = parts.access
     app.state.metrics = metrics
     app.state.supervisor = supervisor
+    app.state.thread_failed = thread_failed
     app.state.hall = Hall(supervisor)
     app.state.page = page.Page()
     app.state.waiters = waiters

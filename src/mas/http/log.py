@@ -26,8 +26,8 @@ class RequestLog:
         self._now = now
         self._waiting: Queue[tuple[frozenset[str], dict[str, Any]] | None] = Queue(_MOST_WAITING)
         self._lost = 0
-        self._thread = Thread(target=self._run, name="request-log", daemon=True)
-        self._thread.start()
+        self._failure: BaseException | None = None
+        self._thread = self._started()
 
     def request(self, record: dict[str, Any]) -> None:
         """Keep one request."""
@@ -52,7 +52,26 @@ class RequestLog:
         self._waiting.put(None)
         self._thread.join(timeout=5)
 
+    def check(self) -> None:
+        """If the thread that writes has failed, have another go on, and raise what ended it."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._thread = self._started()
+            raise failure
+
+    def _started(self) -> Thread:
+        thread = Thread(target=self._run, name="request-log", daemon=True)
+        thread.start()
+        return thread
+
     def _run(self) -> None:
+        try:
+            self._write_all()
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _write_all(self) -> None:
         while (item := self._waiting.get()) is not None:
             sessions, record = item
             if self._lost:

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import MappingProxyType
@@ -33,6 +34,7 @@ _ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with
 _BACKLOG = 1024
 _LARGEST_FRAME = 256 << 10
 _GOODBYE = 3
+_BETWEEN_LOG_CHECKS = 5.0
 _LONGEST_STAY = 1e9
 _NO_DOORS: Doors = MappingProxyType({})
 _log = logging.getLogger("mas.http")
@@ -140,6 +142,7 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     def listening(server: _Server) -> None:
         served.presence.announce(info, options.tls_cert)
         ready(info)
+        app.state.supervisor.start_every(_BETWEEN_LOG_CHECKS, "log", log.check)
         server.leave_after("workspace", partial(until_gone, served.presence.is_ours), server.lose_workspace)
         if options.until_idle is not None:
             idle = partial(until_idle, served.mas, server.has_clients, options.until_idle)
@@ -148,11 +151,13 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn sends itself the signal again once it has ended; there is still something to put away.
         signal.signal(number, lambda *_: None)
+    threading.excepthook = app.state.thread_failed
     try:
         server = _Server(config, options.limits, served.presence.socket, app, listening)
         server.run([address])
         return server.is_needless
     finally:
+        threading.excepthook = threading.__excepthook__
         logger.removeHandler(handler)
         log.close()
 

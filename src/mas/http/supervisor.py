@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from threading import ExceptHookArgs
 
 from mas.http.threads import in_thread
 
@@ -49,6 +50,12 @@ class Supervisor:
     def start_every(self, seconds: float, name: str, work: Callable[[], None]) -> None:
         """Call `work` in a thread, now and again `seconds` after it has returned, until the server ends."""
         self.start(name, partial(_every, seconds, work))
+
+    def thread_failed(self, failure: ExceptHookArgs) -> None:
+        """Log and count what ended a thread, under the first word of its name; whoever started it may start another."""
+        name = failure.thread.name.split()[0] if failure.thread else "thread"
+        _log.error("the server's thread %r failed", name, exc_info=failure.exc_value)
+        self._failed(name)
 
     async def stop(self) -> None:
         """End all tasks. Stopping twice is fine."""
