@@ -196,6 +196,16 @@ def test_a_session_comes_back_under_its_name_beside_what_the_person_left(person:
     assert person.still_there() == set(person.own)
 
 
+def test_a_session_whose_agents_a_person_has_all_closed_comes_back_under_its_name(person: Person) -> None:
+    splits_a_shell_beside_an_agent(person)
+    for pane in person.panes.values():
+        person.does("kill-pane", "-t", pane)
+    assert person.site.statuses() == {person.session: "active"}
+    person.site.mas("stop", person.session)
+    person.site.mas("restore", person.session)
+    assert person.site.tmux_sessions() == {person.name, f"left-of-{person.name}"}
+
+
 def test_a_renamed_session_can_be_deleted_and_its_name_is_free_again(person: Person) -> None:
     renames_the_session(person)
     person.site.mas("delete", person.session, "--yes")
@@ -353,3 +363,19 @@ def test_a_moved_workspace_goes_on_working(site: Site, server: str) -> None:
     assert living(pids) == pids
     site.mas("stop", session)
     assert living(pids) == []
+
+
+@pytest.mark.parametrize("server", ["default", "session"])
+def test_agents_end_with_the_workspace_they_work_in_and_their_tmux_with_them(site: Site, server: str) -> None:
+    site.env["MAS_TMUX_SERVER"] = server
+    session = site.start("--team", "pair", "--command", "sleep 1000")
+    pids = launchers(site, session)
+    if server == "default":
+        site.tmux("new-session", "-d", "-s", "mine", *SHELL)
+    shutil.rmtree(site.root)
+    site.mas("init", site.root, cwd=site.directory)
+    until(lambda: living(pids) == [], "the end of the agents")
+    mine = {"mine"} if server == "default" else set()
+    until(lambda: site.tmux_sessions() == mine, "the end of their panes")
+    until(lambda: sum("tmux" in words[0] for words in site.commands()) == len(mine), "the end of a server of their own")
+    assert site.statuses() == {}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import time
 
 import psutil
 import pytest
 
+from mas.pane.home import Home
 from mas.store.recording import Recording
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
@@ -230,3 +233,26 @@ def test_a_tmux_that_hangs_loses_nothing_of_the_log(site: Site) -> None:
     until(lambda: not recording.is_ahead(), "all of it on the screen")
     recording.close()
     until(lambda: "ended: exit status 0" in site.tmux("capture-pane", "-p", "-t", f"=mas-{session[:8]}:"), "the end")
+
+
+def test_an_agent_ends_when_the_directory_of_its_session_is_removed_and_is_not_started_again(bare: Site) -> None:
+    with pane(bare, "sh", "-c", STUBBORN, options={"restart": "always", "restart_limit": "5"}) as one:
+        one.expect(b"ready")
+        agent = one.event("start")["pid"]
+        shutil.rmtree(one.session)
+        one.process.wait(30)
+        assert is_gone(agent)
+        one.expect(b"the session's directory is gone")
+        assert not os.path.exists(one.session)
+
+
+def test_an_agent_goes_on_when_its_session_is_moved(bare: Site) -> None:
+    with pane(bare, "sh", "-c", "echo ready; exec cat") as one:
+        one.expect(b"ready")
+        moved = f"{one.session}-moved"
+        os.rename(one.session, moved)
+        looks = Home(moved)
+        until(lambda: time.monotonic() > looks.due, "the launcher's next look")
+        one.send(b"still here\n")
+        one.expect(b"still here\r\nstill here")
+        os.rename(moved, one.session)

@@ -94,7 +94,8 @@ def scene(made: Scene) -> Iterator[Scene]:
     aside = os.path.join(made.site.directory, "aside")
     subprocess.run(["cp", "-a", sessions, aside], check=True)
     yield made
-    shutil.rmtree(sessions)
+    # Not removed: an agent ends with the directory of its session.
+    os.rename(sessions, os.path.join(made.site.directory, f"damaged-{uuid4()}"))
     os.rename(aside, sessions)
 
 

@@ -48,6 +48,8 @@ _GRACE = 3.0
 # How long tmux may take to have read what an agent showed last.
 _TAKEN = 1.0
 _UNRUNNABLE = 127
+# Where the sockets of a workspace's own tmux servers are.
+_BESIDE_SESSIONS = "/sessions/.mas/tmux/"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Ends a sequence the agent left unfinished, then undoes what full-screen programs do to a terminal.
 _RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
@@ -81,6 +83,8 @@ def main(session_dir: str, agent: str) -> int:
         code = runner.run(argv[0], process, master)
         os.close(slave)
         if not runner.starts_again(code):
+            if runner.is_homeless:
+                _close_pane()
             return code if code >= 0 else 128 - code
         argv = _argv_again(launch_path(session_dir, agent), argv, options.get("resume_if", ""))
 
@@ -127,10 +131,17 @@ class _Runner:
             os.close(process.ended)
         return code
 
+    @property
+    def is_homeless(self) -> bool:
+        """Whether the session's directory is gone: then nobody can ever look at the agent, or close its pane."""
+        return self._record is not None and self._record.home.is_gone
+
     def starts_again(self, code: int) -> bool:
         """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
         assert self._relay is not None
         pause, words = self._policy_on(code)
+        if self.is_homeless:
+            words = "; the session's directory is gone"
         self._note_end(code, words, again=pause is not None)
         if pause is None:
             return False
@@ -313,6 +324,23 @@ def _limiter(options: dict[str, str]) -> Callable[[], None]:
         enter(options, user_namespace() != outside)
 
     return limit
+
+
+def _close_pane() -> None:
+    """Have tmux close this pane, and this process with it; where that cannot be, the pane stays dead."""
+    socket, _, numbers = os.environ.get("TMUX", "").partition(",")
+    pane, parent = os.environ.get("TMUX_PANE"), os.getppid()
+    if not socket or not pane:
+        return
+    try:
+        if _BESIDE_SESSIONS in socket and not os.path.lexists(socket):
+            # A server of the workspace's own, whose socket went with it: nobody can speak to it any more.
+            if numbers.startswith(f"{parent},"):
+                os.kill(parent, signal.SIGTERM)
+            return
+        os.execvp("tmux", ["tmux", "-N", "-S", socket, "kill-pane", "-t", pane])  # noqa: S606 - no shell
+    except OSError:
+        return
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:

@@ -10,6 +10,7 @@ import os
 import time
 
 from mas.pane.cast import Cast
+from mas.pane.home import Home
 from mas.store.agentlog import AgentLog, Fields, has_called, has_spoken, json_object, stamp
 
 _LARGEST_LOG = 32 << 20
@@ -38,6 +39,7 @@ class Record:
         self._events = os.path.join(logs, f"agent-{agent}.events.jsonl")
         sessions, self._session_id = os.path.split(session_dir)
         self._workspace = os.path.join(sessions, ".mas", "events")
+        self.home = Home(session_dir)
         self._agent = agent
         self._fd = -1
         self._is_ahead = False

@@ -148,9 +148,10 @@ class Relay:
             self._write_pane()
         self._do_what_is_due(time.monotonic())
 
-    def _patience(self) -> float | None:
+    def _patience(self) -> float:
         """How long there is nothing to do but to wait, in milliseconds."""
-        due = [at for at in (self.kill_at, self.record.due, self.states.due, self.typed.due) if at is not None]
+        kill_at, record = self.kill_at, self.record
+        due = [at for at in (kill_at, record.due, record.home.due, self.states.due, self.typed.due) if at is not None]
         if self.quit and self.quit.due is not None:
             due.append(self.quit.due)
         if self.foreground and self.foreground.due is not None:
@@ -161,13 +162,14 @@ class Relay:
             due.append(self.held.due)
         if self.hooks and self.hooks.due is not None:
             due.append(self.hooks.due)
-        return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
+        return max(0.0, min(due) - time.monotonic()) * 1000
 
     def _do_what_is_due(self, now: float) -> None:
         if self.typed.due is not None and now >= self.typed.due:
             self.to_agent += self.typed.release()
         if self.record.due is not None and now >= self.record.due:
             self.record.flush()
+        self._look_at_home(now)
         if self.states.due is not None and now >= self.states.due:
             self.states.look(now)
         if self.foreground and self.foreground.due is not None and now >= self.foreground.due:
@@ -224,6 +226,13 @@ class Relay:
             self.quit = Quit(self.options, self.master, self.child, time.monotonic())
         if signal.SIGCHLD in numbers:
             self._look_at_child()
+
+    def _look_at_home(self, now: float) -> None:
+        if now >= self.record.home.due:
+            self.record.home.look(now)
+            if self.record.home.is_gone:
+                self.is_told_to_end = True
+                self._end_agent()
 
     def _go_on_quitting(self, quitting: Quit, now: float) -> None:
         asks = any(self.states.last(source)[0] == "blocked" for source in sources_of(self.options))

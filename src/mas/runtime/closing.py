@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mas.runtime.panes import OPENING, SESSION_MARK, Row, is_home_of, of_team
+from mas.runtime.panes import NONE, OPENING, SESSION_MARK, Row, is_home_of, of_team
 from mas.runtime.runtime import Place
 from mas.runtime.tmux import Command
 
@@ -22,7 +22,7 @@ def closing(place: Place, there: Sequence[Row]) -> Iterator[Command]:
             # A window that is linked to other tmux sessions goes from all of them.
             kill = "kill-window" if panes <= ours else "kill-pane"
             yield ["if-shell", "-F", "-t", pane, of_team(place), f"{kill} -t {pane}"]
-    if ours and any(row.pane not in ours for row in named):
+    if any(row.pane not in ours and (row.home != NONE or ours) for row in named):
         # A person's own panes stay. They give back the name, which the team needs when it is restored.
         name = _free_name(place.name, {row.session for row in there})
         yield ["rename-session", "-t", f"={place.name}", name]

@@ -16,7 +16,7 @@ from mas.runtime.tmux import Command
 
 PANE_MARK = "@mas_team"
 SESSION_MARK = "@mas_home"
-_NONE = "-"
+NONE = "-"
 # What the tmux session of a team carries until all its panes are there, and from then on.
 OPENING = "opening"
 OPEN = "open"
@@ -29,9 +29,9 @@ _FIELDS = (
     "#{window_id}",
     "#{pane_width}",
     "#{pane_height}",
-    f"#{{?{PANE_MARK},#{{{PANE_MARK}}},{_NONE}}}",
-    f"#{{?@mas_agent,#{{@mas_agent}},{_NONE}}}",
-    f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}},{_NONE}}}",
+    f"#{{?{PANE_MARK},#{{{PANE_MARK}}},{NONE}}}",
+    f"#{{?@mas_agent,#{{@mas_agent}},{NONE}}}",
+    f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}},{NONE}}}",
     "#{session_name}",
 )
 FORMAT = " ".join(_FIELDS)
@@ -63,14 +63,14 @@ class Row(NamedTuple):
 
     def is_of(self, place: Place) -> bool:
         """Whether the pane is one of the team's."""
-        if self.mark == _NONE:
-            return self.agent != _NONE and self.session == place.name and self.home == _NONE
+        if self.mark == NONE:
+            return self.agent != NONE and self.session == place.name and self.home == NONE
         return self.mark.rpartition("/")[0] == place.team
 
     def state(self, place: Place) -> PaneState:
         ours = self.is_of(place)
-        replaced = ours and self.mark != _NONE and self.mark != f"{place.team}/{self.pid}"
-        agent = self.agent if ours and self.agent != _NONE else None
+        replaced = ours and self.mark != NONE and self.mark != f"{place.team}/{self.pid}"
+        agent = self.agent if ours and self.agent != NONE else None
         return PaneState(self.pane, agent, self.pid, self.dead or replaced, self.status, replaced)
 
 
@@ -119,12 +119,12 @@ def homes(printed: str) -> dict[str, str]:
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
-HOMES: Command = ["list-sessions", "-F", f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}},{_NONE}}} #{{session_name}}"]
+HOMES: Command = ["list-sessions", "-F", f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}},{NONE}}} #{{session_name}}"]
 
 
 def is_home_of(mark: str | None, place: Place) -> bool:
     """Whether a tmux session of the team's name, with this mark, is the team's."""
-    return mark is not None and (mark == _NONE or mark.rpartition("/")[0] == place.team)
+    return mark is not None and (mark == NONE or mark.rpartition("/")[0] == place.team)
 
 
 def is_owner(owner: str, place: Place) -> bool:
