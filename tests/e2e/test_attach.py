@@ -35,6 +35,13 @@ def test_attach_shows_the_session_and_leaving_it_keeps_it_running(site: Site) ->
     assert site.statuses() == {session: "active"}
 
 
+def test_attach_finds_a_session_that_a_person_has_renamed(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    site.tmux("rename-session", "-t", tmux_name(session), "my work")
+    terminal(site, *mas("attach", session))
+    until(lambda: clients(site) == ["my work"], "the client")
+
+
 def test_attach_goes_to_the_agent_that_was_named(site: Site) -> None:
     session = site.start("--team", "dev", "--command", "sleep 1000")
     terminal(site, *mas("attach", "22"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 from tests.e2e.standin import ASLEEP, start_unruly, write
-from tests.site import Site
+from tests.site import Site, until
 
 
 def test_stats_count_sessions_agents_processes_and_disk(site: Site) -> None:
@@ -44,6 +46,34 @@ def test_a_healthy_workspace_passes_at_once_and_later(site: Site) -> None:
         check["name"] for check in found["checks"]
     }
     assert "failed" not in site.mas("doctor").stdout
+
+
+def test_a_tmux_server_that_would_end_with_the_last_look_is_warned_of(site: Site) -> None:
+    site.start(*ASLEEP)
+    # Somebody looks on, or the server would end at once.
+    argv = ["tmux", "-S", site.user_socket, "-C", "attach-session"]
+    with subprocess.Popen(argv, env=site.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):
+        until(lambda: site.tmux("list-clients"), "the client")
+        site.tmux("set-option", "-s", "exit-unattached", "on")
+        found = check(site, "exit-unattached")
+    assert found["ok"] is False
+    assert "exit-unattached off" in str(found["hint"])
+
+
+def test_agents_of_a_workspace_that_was_removed_are_named(site: Site) -> None:
+    """Those of an earlier version, whose launchers do not notice."""
+    directory = site.session("0123abcd-0123-4123-8123-0123456789ab", "unit", "00")
+    os.makedirs(directory)
+    env = {**site.env, "MAS_PANE": "0123abcd-0123-4123-8123-0123456789ab/00"}
+    with subprocess.Popen(["sleep", "1000"], cwd=directory, env=env) as agent:
+        try:
+            shutil.rmtree(site.root)
+            site.mas("init", site.root, cwd=site.directory)
+            found = check(site, "removed workspace")
+            assert (found["ok"], found["hint"]) == (False, f"kill {agent.pid}")
+        finally:
+            agent.kill()
+    assert "removed workspace" not in site.mas("doctor").stdout
 
 
 def test_what_is_wrong_is_named_with_the_next_command(site: Site) -> None:

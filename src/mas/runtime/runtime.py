@@ -179,6 +179,10 @@ class Runtime(Protocol):
         """Hand the caller's terminal over to the team. Does not return."""
         ...
 
+    def ends_unattached(self) -> bool:
+        """Whether the user's own server has teams, and is set to end with them once nobody is attached to it."""
+        ...
+
     def legacy_running(self) -> bool:
         """Whether the old single session is running on the user's own server."""
         ...

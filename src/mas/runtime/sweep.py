@@ -129,6 +129,21 @@ def _home_of(pid: int, environ: bytes, session_id: str) -> str:
     return ""
 
 
+def orphans_of(root: str) -> list[int]:
+    """The processes of sessions whose directories were removed from that workspace while they ran."""
+    return [pid for pid, environ in _environs() if f"\0{MARK}=".encode() in environ and _is_orphan(pid, root)]
+
+
+def _is_orphan(pid: int, root: str) -> bool:
+    sessions = f"{root}/sessions/"
+    try:
+        directory, removed = os.readlink(f"/proc/{pid}/cwd"), os.stat(f"/proc/{pid}/cwd").st_nlink == 0
+    except OSError:
+        return False
+    session_id = directory.removeprefix(sessions).partition("/")[0]
+    return removed and directory.startswith(sessions) and not os.path.exists(sessions + session_id)
+
+
 def _root_of(pid: int, environ: bytes, session_id: str) -> str:
     """The workspace that a marked process is of, for people."""
     with suppress(OSError):

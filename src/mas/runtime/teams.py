@@ -325,6 +325,15 @@ class TmuxTeams:
             return f"={place.name}"
         return f"={ours[0].session}"
 
+    def ends_unattached(self) -> bool:
+        server = self._servers.user()
+        try:
+            if not server.listening() or server.run(["show-options", "-sv", "exit-unattached"]).strip() != "on":
+                return False
+            return any(mark.endswith(f"/{OPEN}") for mark in homes(look(server, HOMES)).values())
+        except NoTmux:
+            return False
+
     def legacy_running(self) -> bool:
         server = self._servers.user()
         try:

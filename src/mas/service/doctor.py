@@ -15,6 +15,7 @@ from mas.model.reports import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.runtime.limits.cgroups import ground, leave
 from mas.runtime.limits.scope import Logout, Scopes
+from mas.runtime.sweep import orphans_of
 from mas.service.about import providers
 from mas.service.repair import repair
 from mas.service.tiers import NAMES, WAYS
@@ -39,6 +40,7 @@ def doctor(world: World) -> Diagnosis:
         _limits,
         _providers,
         _registry,
+        _orphans,
         _server,
     )
     checks = tuple(check for look in looks for check in look(world))
@@ -58,6 +60,9 @@ def _tmux(world: World) -> Iterator[Check]:
         return
     numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:2])
     yield Check("tmux", numbers >= _OLDEST_TMUX, text, "MAS needs tmux 3.2 or newer")
+    if world.runtime.ends_unattached():
+        words = "your tmux server is set to end when nobody is attached to it, and would end the teams on it"
+        yield Check("exit-unattached", False, words, "tmux set -s exit-unattached off; and so in your tmux.conf")
     yield Check("tmux.server", True, f"{world.settings.tmux_server} (the user's own: {world.settings.user_socket})")
 
 
@@ -144,6 +149,15 @@ def _providers(world: World) -> Iterator[Check]:
         # Only what sessions run here must be there.
         fine = not view.is_default or (view.installed and view.meets_minimum)
         yield Check(f"provider {view.id}", fine, text, view.install and f"install it: {view.install}")
+
+
+def _orphans(world: World) -> Iterator[Check]:
+    """Agents of a workspace that was here before and was removed while they worked; they end by themselves, if new."""
+    left = orphans_of(world.layout.root)
+    if left:
+        pids = " ".join(map(str, left))
+        text = f"{len(left)} processes of a workspace that was removed from here still run: {pids}"
+        yield Check("removed workspace", False, text, f"kill {pids}")
 
 
 def _registry(world: World) -> Iterator[Check]:
