@@ -32,7 +32,7 @@ _PRIVATE = {".mas": 0o700}
 
 
 class Pane(NamedTuple):
-    """A pane of a tmux session of ours."""
+    """A pane of a team, wherever a person has put it; `tmux_session` is what MAS calls the team."""
 
     tmux_session: str
     pid: int
@@ -65,7 +65,7 @@ class World:
         self.journal = self._journal()
         self.archived = {name.partition(".")[0] for name in self._private("archive") if name.endswith(".tar.zst")}
         self.trashed = {name.partition("@")[0]: name for name in self._private("trash")}
-        self.panes = _panes(site)
+        self.panes, self.people = _panes(site)
         self._unpacked: dict[str, dict[str, bytes]] = {}
 
     def problems(self) -> Iterator[str]:
@@ -238,15 +238,22 @@ def check_world(site: Site, kept: Mapping[str, str] = {}) -> World:
     return world
 
 
-def _panes(site: Site) -> list[Pane]:
-    found = []
+def _panes(site: Site) -> tuple[list[Pane], set[int]]:
+    """Every pane of ours, and the processes in panes of a person's own."""
+    found: dict[tuple[str, str], Pane] = {}
+    people = set()
+    shape = "#{pane_id} #{pane_pid} #{pane_dead} #{?@mas_agent,1,-} #{?@mas_team,#{@mas_team},-} #{session_name}"
     for socket in site.sockets():
-        shape = "#{session_name} #{pane_pid} #{pane_dead}"
         for line in site.tmux("list-panes", "-a", "-F", shape, socket=socket).splitlines():
-            name, pid, dead = line.rsplit(" ", 2)
-            if name.startswith("mas-"):
-                found.append(Pane(name, int(pid), dead == "1"))
-    return found
+            pane, pid, dead, agent, team, name = line.split(" ", 5)
+            if agent != "-":
+                # A window may be in several tmux sessions.
+                found[socket, pane] = Pane(name if team == "-" else team.partition("/")[0], int(pid), dead == "1")
+                continue
+            people.add(int(pid))
+            if re.fullmatch("mas-[0-9a-f]{8}", name):
+                found[socket, pane] = Pane(name, int(pid), dead == "1")
+    return list(found.values()), people
 
 
 def _wrong_mode(path: str, mode: int) -> Iterator[str]:

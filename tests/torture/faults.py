@@ -19,6 +19,7 @@ import psutil
 from tests.checker import processes_of_sessions
 from tests.served import Served
 from tests.site import Site
+from tests.torture.person import Person
 
 _CGROUPS = ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")
 # Where the clock goes, in seconds: back and forth by a moment, an hour, a day, years.
@@ -37,6 +38,7 @@ class Fault(StrEnum):
     CLOCK = "the clock jumps"
     PROCESSES = "no process can be started for a while"
     SLOW = "the disk is slow for a while"
+    PERSON = "a person groups, links, renames, moves, joins, breaks, swaps and splits in tmux"
 
 
 class Shared:
@@ -225,6 +227,8 @@ class Trouble:
                 return self._kill_one(list(self._tmux_servers()))
             case Fault.AGENTS:
                 return self._kill_one([one.pid for one, _ in processes_of_sessions(self._site.path("sessions"))])
+            case Fault.PERSON:
+                return Person(self._site, self._dice).act()
             case Fault.CLOCK:
                 self._shared.set(clock=self._dice.choice(_JUMPS))
                 return True

@@ -123,6 +123,7 @@ def _how(fault: Fault, means: dict[Fault, str]) -> str:
     usual = {
         "CLOCK": "by up to ten years, for the command, the server and the clients; not for launchers and tmux",
         "SLOW": "opening, making, renaming, removing and syncing files waits, for the same",
+        "PERSON": "`new-session -t`, `link-window`, `rename-session`, `join-pane`, `swap-window` and the like",
     }
     return means.get(fault) or usual.get(fault.name, "`kill -9`")
 

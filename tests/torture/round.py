@@ -37,7 +37,8 @@ INJECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")
 # What a client may be told besides that a session is gone or busy, and because of what.
 _EXCUSES = {
     "disk": {Fault.DISK},
-    "unavailable": {Fault.TMUX, Fault.PROCESSES, Fault.AGENTS, Fault.SERVER},
+    # A person may rename the very tmux session that is being opened.
+    "unavailable": {Fault.TMUX, Fault.PROCESSES, Fault.AGENTS, Fault.SERVER, Fault.PERSON},
     "not begun": {Fault.PROCESSES},
     "killed": {Fault.CLIENTS, Fault.DISK, Fault.PROCESSES, Fault.SLOW},
     "silence": {Fault.SERVER},
@@ -339,7 +340,7 @@ def strays(world: World, servers: set[int]) -> Iterator[str]:
     for socket in world.site.sockets():
         with suppress(ValueError):
             known.add(int(world.site.tmux("display-message", "-p", "#{pid}", socket=socket)))
-    known |= {process.pid for process, _ in processes_of_sessions(world.sessions)}
+    known |= {process.pid for process, _ in processes_of_sessions(world.sessions)} | world.people
     for process in world.site.processes():
         with suppress(psutil.Error):
             if process.pid not in known:
