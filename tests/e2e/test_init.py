@@ -116,3 +116,17 @@ def test_two_workspaces_on_one_tmux_server_never_see_each_other(site: Site) -> N
 def test_a_name_that_cannot_be_one_is_refused_before_anything_is_made(bare: Site, name: str) -> None:
     bare.mas("init", bare.root, f"--name={name}", code=2)
     assert not os.path.exists(bare.root)
+
+
+def test_a_path_that_is_too_long_for_messages_is_refused_in_words(bare: Site) -> None:
+    fits = os.path.join(bare.directory, "/".join(["x" * 100] * 4))[:400].rstrip("/")
+    assert "of more than 400" in bare.mas("init", f"{fits}{'x' * 100}", code=2, cwd=bare.directory).stderr
+    bare.root = bare.env["MAS_WORKSPACE_ROOT"] = fits
+    bare.mas("init", fits, "--provider", "shell", cwd=bare.directory)
+    session = bare.start(*ASLEEP)
+    bare.mas("send", "--force", "--session", session, "00", "hello")
+    bare.mas("delete", session, "--yes")
+    bare.mas("undelete", session)
+    bare.root = bare.env["MAS_WORKSPACE_ROOT"] = f"{fits}{'x' * 100}"
+    os.rename(fits, bare.root)
+    assert "of more than 400" in bare.mas("start", *ASLEEP, code=2).stderr

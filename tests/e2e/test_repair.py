@@ -251,3 +251,26 @@ def test_a_damaged_workspace_configuration_is_an_error_not_a_default(site: Site)
     assert path in done.stderr
     assert read(path) == '{"provider": '
     assert site.tmux_sessions() == set()
+
+
+def test_what_is_known_of_the_isolation_of_a_running_session_is_kept(site: Site) -> None:
+    session, other = site.start(*ASLEEP), site.start(*ASLEEP)
+    tier = site.json("show", session)["tier"]
+    assert tier
+    write(read(site.session(other, "metadata.json")), site.session(session, "metadata.json"))
+    site.mas("repair")
+    assert (site.json("show", session)["tier"], site.statuses()[session]) == (tier, "active")
+    # As a version that knows nothing of isolation leaves it.
+    metadata = json.loads(read(site.session(session, "metadata.json")))
+    write(json.dumps({**metadata, "isolation": None}), site.session(session, "metadata.json"))
+    assert "does not say how its agents are isolated" in site.mas("repair").stdout
+    assert site.json("show", session)["tier"] == tier
+    assert site.json("repair")["findings"] == []
+
+
+def test_a_file_that_is_missing_is_not_said_to_be_kept(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    os.unlink(site.session(session, ".session"))
+    (finding,) = site.json("repair")["findings"]
+    assert finding["what"].endswith(".session is damaged: it is missing")
+    assert finding["action"] == "written again"

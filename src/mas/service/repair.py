@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId, tmux_name
+from mas.model.isolation import Isolation, Tier
 from mas.model.reports import Finding, Repair
 from mas.model.run import GENERIC, Run
 from mas.model.session import Session, Status
 from mas.model.team import CUSTOM, Agent, Team, Unit
 from mas.runtime.runtime import Place
+from mas.runtime.sandbox.rules import from_options
+from mas.service.account import find_account
+from mas.service.isolation import policy_of
 from mas.service.reconcile import rebuild
 from mas.service.recover import finish
 from mas.service.stop import TMUX_GONE, set_status
@@ -56,11 +60,16 @@ def _session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Fin
         yield Finding(f"session {session_id}: {newer.message}", "left as it is")
         return
     true_status = _status(world, session)
+    told = _with_isolation(world, session) if true_status is Status.ACTIVE else session
+    is_untold, session = told != session, told
     for damaged in damage:
-        yield Finding(f"session {session_id}: {damaged.message}", "kept aside and written anew")
+        kept = "kept aside and written again" if os.path.lexists(damaged.path) else "written again"
+        yield Finding(f"session {session_id}: {damaged.message}", kept)
     if session.status is not true_status and not damage:
         yield Finding(f"session {session_id} is {session.status}, tmux says {true_status}", f"set to {true_status}")
-    if dry_run or not (damage or session.status is not true_status):
+    if is_untold and not damage:
+        yield Finding(f"session {session_id} does not say how its agents are isolated", "written again")
+    if dry_run or not (damage or is_untold or session.status is not true_status):
         return
     try:
         with world.intents.begin(session_id, "repair") as operation:
@@ -105,6 +114,23 @@ def _with_command(world: World, agent: Agent, session: Session) -> Agent:
     except (OSError, ValueError):
         return agent._replace(provider=None)
     return agent._replace(command=shlex.join(argv))
+
+
+def _with_isolation(world: World, session: Session) -> Session:
+    """The session with how its agents are isolated, where only what their launchers were told still says so."""
+    if session.isolation or not session.agents:
+        return session
+    try:
+        path = launch_path(world.layout.session(session.id).root, session.agents[0].id)
+        rules = from_options(read_launch(path)[2])
+        policy = policy_of(world, world.records.load_run(session.id))
+    except (OSError, ValueError, MasError):
+        return session
+    if rules is None:
+        return session._replace(isolation=Isolation(Tier.D, policy=policy))
+    account = find_account(str(rules.account[0])) if rules.account else None
+    found = Isolation(rules.tier, rules.how, account=account.name if account else None, policy=policy)
+    return session._replace(isolation=found)
 
 
 def _status(world: World, session: Session) -> Status:

@@ -351,6 +351,8 @@ def _dump(body: dict[str, Any]) -> bytes:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is missing"
     if isinstance(error, OSError):
         return error.strerror or "unreadable"
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

@@ -22,6 +22,8 @@ from mas.store.tree import Progress, copy_tree, remove_tree
 _SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates")
 _COPIED_BY_CLONE = ("unit", "workflows")
 _HOME = ".home"
+# SQLite opens no file whose path has more than 512 bytes; the messages of a session in the trash have the longest.
+_LONGEST_ROOT = 400
 
 
 class Trashed(NamedTuple):
@@ -32,10 +34,21 @@ class Trashed(NamedTuple):
     path: str
 
 
+def check_root(root: str) -> None:
+    """`BadInput` if the workspace's path is too long for what lies deep below it."""
+    length = len(os.fsencode(root))
+    if length > _LONGEST_ROOT:
+        raise BadInput(
+            f"The workspace's path has {length} bytes: below one of more than {_LONGEST_ROOT} no message can be kept",
+            "use a directory with a shorter path",
+        )
+
+
 def init_workspace(root: str, name: str, provider: str) -> list[str]:
     """Make what a workspace needs and does not have; answers what was made, never overwrites."""
     if not root.isprintable():
         raise BadInput("A workspace cannot lie under a directory whose name has control characters")
+    check_root(root)
     made = []
     layout = Layout(root)
     os.makedirs(root, exist_ok=True)
@@ -101,6 +114,7 @@ class Workspace:
 
     def create(self, session_id: SessionId) -> None:
         """Make the session's directory; `FileExistsError` if there is one, which is left as it is."""
+        check_root(self._layout.root)
         make_directory(self._layout.session(session_id).root, PRIVATE_DIR)
 
     def furnish(self, session_id: SessionId) -> None:
