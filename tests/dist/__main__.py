@@ -1,6 +1,6 @@
 """Tries what `make dist` built, as people install it: `python -m tests.dist` after that.
 
-The wheel holds the package and nothing else; the source archive builds the same wheel; pipx and uv install it; the
+The wheel holds the package, the two shell fronts and nothing else; the source archive builds the same wheel; pipx and uv install it; the
 installed `mas` runs a team and serves its page. There is no Node on the way.
 """
 
@@ -28,6 +28,7 @@ _NODE = {"node", "npm", "npx", "nodejs", "corepack"}
 _PACKAGE = os.path.join(REPOSITORY, "src", "mas")
 _TOOLS = os.path.join(REPOSITORY, ".dist", "bin")
 _LICENCE = "licenses/LICENSE"
+_SHELL = {"scripts/mas_refactored.sh", "data/share/mas/lib/session.sh"}
 _ABOUT = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", _LICENCE}
 
 
@@ -80,11 +81,15 @@ def of_the_package() -> Iterator[str]:
         yield from (os.path.relpath(os.path.join(directory, name), os.path.dirname(_PACKAGE)) for name in names)
 
 
+def _data(name: str) -> str:
+    return f"mas-{mas.__version__}.data/{name}"
+
+
 def check_wheel(wheel: str) -> None:
     """All of the package, what is said of it, and nothing else."""
     about = f"mas-{mas.__version__}.dist-info/"
     found = set(contents(wheel))
-    wanted = {*of_the_package(), *(about + name for name in _ABOUT)}
+    wanted = {*of_the_package(), *(about + name for name in _ABOUT), *(_data(name) for name in _SHELL)}
     check(found == wanted, f"the wheel lacks {sorted(wanted - found)}, and has besides {sorted(found - wanted)}")
     for part in ("mas/py.typed", "mas/http/built/index.html", "mas/providers/builtin/demo.toml", about + _LICENCE):
         check(part in found, f"the wheel lacks {part}")
@@ -136,6 +141,7 @@ def check_installed(program: str, path: str, directory: str) -> None:
     try:
         up = json.loads(run([program, "up", "--port", "0", "--no-browser", "--json"], env, workspace))
         check(len(up["session"]["agents"]) == 13, "mas up starts no team of 13")
+        check_shell(program, up["session"]["sessionId"], env, workspace)
         url = up["server"]["url"]
         check(httpx.get(f"{url}/health").json()["version"] == mas.__version__, "/health tells another version")
         page = httpx.get(url, headers={"Accept": "text/html"})
@@ -148,6 +154,15 @@ def check_installed(program: str, path: str, directory: str) -> None:
         run([program, "stop", "--all"], env, workspace)
         run([program, "serve", "--stop"], env, workspace)
     until(lambda: not _left(mark), f"nothing is left running of {program}")
+
+
+def check_shell(program: str, session: str, env: Mapping[str, str], workspace: str) -> None:
+    """The old front is on PATH beside `mas`, and bash finds the functions by asking."""
+    front = os.path.join(os.path.dirname(program), "mas_refactored.sh")
+    check(session in run([front, "status", "--json"], env, workspace), f"{front} does not list the session")
+    script = '. "$("$1" env --shell-lib)" && load_session "$2" && echo "$SESSION_ID $STATUS"'
+    said = run(["bash", "-c", script, "bash", program, session], {**env, "MAS": program}, workspace)
+    check(said == f"{session} active\n", f"load_session says {said!r}")
 
 
 def _left(mark: str) -> list[str]:
@@ -176,7 +191,7 @@ def main() -> int:
         check(not any(shutil.which(name, path=path) for name in _NODE), "there is Node on the way")
         # A Node that came as a Python package would not be on the way, and refuses this too.
         env = {**os.environ, "PATH": path, "NODE_OPTIONS": "--none-is-wanted"}
-        with step("the wheel holds the package and nothing else"):
+        with step("the wheel holds the package, the shell fronts and nothing else"):
             check_wheel(wheel)
         with step("the source archive builds the same wheel without Node"):
             check_source(source, wheel, env, directory)

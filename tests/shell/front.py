@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import Any
 
 from tests.site import REPOSITORY, Site
 
-SHELL = os.path.join(REPOSITORY, "shell")
-SESSION_SH = os.path.join(SHELL, "session.sh")
-FRONT = os.path.join(SHELL, "mas_refactored.sh")
+SESSION_SH = os.path.join(REPOSITORY, "lib", "session.sh")
+FRONT = os.path.join(REPOSITORY, "mas_refactored.sh")
 
 
 def program(path: str, text: str) -> str:
@@ -22,6 +22,13 @@ def program(path: str, text: str) -> str:
         file.write(text)
     os.chmod(path, 0o755)
     return path
+
+
+def copied(checkout: str) -> str:
+    """Both files as they lie in a checkout; answers where the front is."""
+    os.makedirs(os.path.join(checkout, "lib"))
+    shutil.copy(SESSION_SH, os.path.join(checkout, "lib"))
+    return shutil.copy(FRONT, checkout)
 
 
 def mas_program(site: Site) -> str:

@@ -1,4 +1,4 @@
-"""shell/mas_refactored.sh: the old front finds `mas` and passes everything on."""
+"""mas_refactored.sh: the old front finds `mas` and passes everything on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.golden import golden
-from tests.shell.front import FRONT, SHELL, mas_program, program
+from tests.shell.front import FRONT, SESSION_SH, copied, mas_program, program
 from tests.site import Site
 
 ECHO = '#!/bin/sh\nprintf "%s:" {name}; printf "[%s]" "$@"\n'
@@ -71,8 +71,7 @@ def test_help_is_the_fronts_own(bare: Site) -> None:
 
 def test_mas_is_the_one_told_then_the_one_beside_then_the_one_on_the_path(bare: Site) -> None:
     checkout = os.path.join(bare.directory, "checkout")
-    shutil.copytree(SHELL, os.path.join(checkout, "shell"))
-    front = os.path.join(checkout, "shell", "mas_refactored.sh")
+    front = copied(checkout)
     told = program(f"{bare.directory}/told", ECHO.format(name="told"))
     beside = program(f"{checkout}/.venv/bin/mas", ECHO.format(name="beside"))
     program(f"{bare.directory}/bin/mas", ECHO.format(name="path"))
@@ -89,11 +88,10 @@ def test_mas_is_the_one_told_then_the_one_beside_then_the_one_on_the_path(bare: 
 
 def test_without_mas_the_error_says_what_to_do(bare: Site) -> None:
     checkout = os.path.join(bare.directory, "checkout")
-    shutil.copytree(SHELL, os.path.join(checkout, "shell"))
-    front = os.path.join(checkout, "shell", "mas_refactored.sh")
+    front = copied(checkout)
     tools = os.path.join(bare.directory, "tools")
     os.mkdir(tools)
-    for name in ("bash", "dirname", "readlink"):
+    for name in ("bash", "dirname", "env", "readlink"):
         os.symlink(str(shutil.which(name)), os.path.join(tools, name))
     done = bare.run([front, "list"], env={"PATH": tools})
     assert (done.returncode, done.stdout) == (7, "")
@@ -122,3 +120,42 @@ def test_the_old_mode_is_answered_with_the_warning(site: Site) -> None:
         f"Session ID: {session}\n"
         f"Workspace: sessions/{session}/\n"
     )
+
+
+OWN = "550e8400-e29b-41d4-a716-446655440000"
+
+
+def test_a_session_is_started_with_the_id_that_is_asked_for_and_never_another(site: Site) -> None:
+    told = {"MAS": mas_program(site), "MAS_SESSION_ID": OWN.upper()}
+    done = site.run([FRONT, "start", "--team", "solo"], env=told)
+    assert (done.returncode, done.stdout) == (0, f"{OWN}\n"), done.stderr
+    assert f'eval "$(mas env {OWN.upper()})"' in done.stderr
+    again = site.run([FRONT, "create", "--team", "solo"], env=told)
+    assert (again.returncode, again.stdout) == (4, "")
+    assert site.run([FRONT, "start"], env={**told, "MAS_SESSION_ID": "mine"}).returncode == 2
+    assert site.statuses() == {OWN: "active"}
+
+
+def test_in_a_session_a_start_gets_an_id_of_its_own_and_says_so(site: Site) -> None:
+    session = site.start()
+    told = {"MAS": mas_program(site), "MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session)}
+    done = site.run([FRONT, "start", "--team", "solo"], env=told)
+    assert (done.returncode, set(site.statuses())) == (0, {session, done.stdout.strip()})
+    assert f"This shell is in session {session}; the new session gets an id of its own.\n" in done.stderr
+
+
+def test_the_workspace_may_be_called_by_its_old_name(site: Site) -> None:
+    told = {"MAS": mas_program(site), "MAS_ROOT": site.root, "MAS_WORKSPACE_ROOT": ""}
+    assert site.run([FRONT, "list", "--json"], env=told, cwd=site.home).returncode == 0
+    other = {**told, "MAS_WORKSPACE_ROOT": site.home}
+    assert site.run([FRONT, "list"], env=other, cwd=site.home).returncode == 3
+
+
+def test_installed_the_front_is_in_bin_and_the_functions_in_share(bare: Site) -> None:
+    prefix = os.path.join(bare.directory, "prefix")
+    for source, target in ((FRONT, "bin"), (SESSION_SH, "share/mas/lib")):
+        os.makedirs(os.path.join(prefix, target))
+        shutil.copy(source, os.path.join(prefix, target))
+    program(f"{prefix}/bin/mas", ECHO.format(name="installed"))
+    os.symlink(f"{prefix}/bin/mas_refactored.sh", os.path.join(bare.directory, "linked"))
+    assert bare.run([os.path.join(bare.directory, "linked"), "list"]).stdout == "installed:[list]"

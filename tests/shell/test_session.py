@@ -1,12 +1,14 @@
-"""shell/session.sh: sessions for scripts, on top of `mas`."""
+"""lib/session.sh: sessions for scripts, on top of `mas`."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from shlex import quote
 
 import pytest
 
+from mas.model.ids import is_session_id
 from tests.shell.front import FRONT, SESSION_SH, bash
 from tests.site import Site
 
@@ -63,6 +65,7 @@ def test_a_session_is_created_and_the_shell_is_in_it(site: Site) -> None:
     assert done.returncode == 0, done.stderr
     (session,) = site.statuses()
     assert done.stdout.splitlines() == [
+        f"MAS_ROOT={site.root}",
         f"MAS_SESSION_DIR={site.session(session)}",
         f"MAS_SESSION_ID={session}",
         f"MAS_SESSION_NAME=mas-{session[:8]}",
@@ -89,15 +92,66 @@ def test_the_id_alone_can_be_taken_and_loaded_later(site: Site) -> None:
     assert (done.returncode, done.stdout.split()) == (0, list(site.statuses())), done.stderr
 
 
-def test_an_id_of_the_callers_own_is_said_to_be_unused(site: Site) -> None:
-    own = "550e8400-e29b-41d4-a716-446655440000"
+def test_an_id_of_the_callers_own_is_used_or_refused(site: Site) -> None:
     with open(site.path("run.json"), "w", encoding="utf-8") as file:
         file.write('{"team": "solo"}')
-    done = bash(site, 'SESSION_ID=$1; create_session_workspace "$SESSION_ID" run.json; echo "$SESSION_ID"', own)
+    script = """
+        SESSION_ID=$(generate_uuid)
+        create_session_workspace "$SESSION_ID" run.json
+        echo "$SESSION_ID $MAS_SESSION_ID"
+        create_session_workspace "$SESSION_ID" run.json || echo "refused: $?"
+    """
+    done = bash(site, script)
     (session,) = site.statuses()
-    assert (done.returncode, done.stdout.split()) == (0, [session, session])
-    assert f"MAS draws session ids itself; {own} is not used.\nSession ID: {session}\n" in done.stderr
-    assert own != session
+    assert done.stdout == f"{session}\n{session} {session}\nrefused: 4\n"
+
+
+def test_generated_ids_are_all_different_and_of_version_4(bare: Site) -> None:
+    made = bash(bare, "for i in $(seq 200); do generate_uuid; done").stdout.split()
+    assert len(set(made)) == 200
+    assert all(is_session_id(session) for session in made)
+    assert {session[19] for session in made} == set("89ab")
+
+
+def test_what_the_session_file_says_is_set_and_none_of_it_is_run(site: Site) -> None:
+    session = site.start()
+    site.mas("stop", session)
+    done = bash(site, 'load_session "$1"; echo "$SESSION_ID $TMUX_SESSION $STATUS $CREATED_AT"', session)
+    created = site.json("show", session)["createdAt"]
+    assert done.stdout == f"{session} mas-{session[:8]} stopped {created}\n"
+    own = site.session(session, ".session")
+    with open(own, encoding="utf-8") as file:
+        whole = file.read()
+    awkward = """it's; $(touch pwned) `touch pwned` "x" \\ *"""
+    lines = [line for line in whole.splitlines() if not line.startswith(("TMUX_SOCKET", "UNIT_DIR"))]
+    with open(own, "w", encoding="utf-8") as file:
+        file.write("\n".join([*lines, f"TMUX_SOCKET={quote(awkward)}", "UNIT_DIR=/elsewhere", "PATH=/nowhere", ""]))
+    done = bash(site, 'load_session "$1"; printf "%s|%s" "$TMUX_SOCKET" "$UNIT_DIR"; true "$(ls)"', session)
+    assert done.stdout == f"{awkward}|{site.session(session, 'unit')}"
+    assert nothing_was_run(site)
+
+
+@pytest.mark.parametrize(
+    "line", ["no pair", "X=$(touch pwned)", "X=a b", "X='a' touch pwned 'b'", "SESSION_ID=550e8400", "X='"]
+)
+def test_a_session_file_that_is_none_is_refused_and_changes_nothing(site: Site, line: str) -> None:
+    session = site.start()
+    with open(site.session(session, ".session"), "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    done = bash(site, 'load_session "$1" || echo "refused: $?"; echo "${MAS_SESSION_ID-unset}"', session)
+    assert done.stdout == "refused: 5\nunset\n", done.stderr
+    assert "mas repair" in done.stderr
+    os.unlink(site.session(session, ".session"))
+    assert bash(site, 'load_session "$1" || echo "refused: $?"', session).stdout == "refused: 5\n"
+    assert nothing_was_run(site)
+
+
+def test_the_functions_are_found_by_asking_and_work_with_the_old_name_of_the_workspace(site: Site) -> None:
+    session = site.start()
+    found = '. "$("$MAS" env --shell-lib)"; unset MAS_WORKSPACE_ROOT; '
+    script = found + 'MAS_ROOT=$2; cd /; load_session "$1"; echo "$MAS_ROOT"'
+    done = bash(site, script, session, site.root)
+    assert (done.returncode, done.stdout) == (0, f"{site.root}\n"), done.stderr
 
 
 @pytest.mark.parametrize("hostile", [word for word in HOSTILE if word and not word.endswith("00")])

@@ -179,6 +179,8 @@ def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
     name = tmux_name(session_id)
     return {
         "MAS_WORKSPACE_ROOT": world.layout.root,
+        # The same, as scripts of the older MAS spell it.
+        "MAS_ROOT": world.layout.root,
         "MAS_SESSION_ID": session_id,
         "MAS_SESSION_DIR": paths.root,
         "MAS_SESSION_NAME": name,

@@ -3,8 +3,11 @@
 set -eu
 
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
-# shellcheck source=shell/session.sh
-. "$here/session.sh"
+lib=$here/lib/session.sh
+# In an installation this file is in bin/.
+[ -e "$lib" ] || lib=$here/../share/mas/lib/session.sh
+# shellcheck source=lib/session.sh
+. "$lib"
 
 usage() {
     cat <<'HELP'
@@ -26,7 +29,10 @@ Every other command of mas works here too; old spellings:
   resume        → restore     info          → show        clean    → prune
   remove rm     → delete      message       → send        setup    → init
 
-mas is $MAS if set, else the one of this checkout, else the one on PATH.
+With MAS_SESSION_ID set, start uses that id (a UUID v4 that no session has). The workspace is
+MAS_WORKSPACE_ROOT, else MAS_ROOT, else the one this directory is in.
+
+mas is $MAS if set, else the one beside this file, else the one on PATH.
 mas --help shows all commands and exit codes; mas COMMAND --help the options of one.
 HELP
 }
@@ -61,5 +67,18 @@ case $command in
     message) command=send ;;
     setup) command=init ;;
 esac
+if [ "$command" = start ] && [ -n "${MAS_SESSION_ID:-}" ]; then
+    inside=${MAS_SESSION_DIR:-}
+    if [ "${inside##*/}" = "$MAS_SESSION_ID" ]; then
+        # Set by MAS, for its agents and for shells that are in a session: no wish for a new one.
+        printf 'This shell is in session %s; the new session gets an id of its own.\n' "$MAS_SESSION_ID" >&2
+    else
+        _mas start --id "$MAS_SESSION_ID" "$@"
+        # shellcheck disable=SC2016 # for the reader to type
+        printf 'hint:  eval "$(mas env %s)" sets UNIT_DIR, WORKFLOWS_DIR and SESSION_NAME in your shell\n' "$MAS_SESSION_ID" >&2
+        exit
+    fi
+fi
 mas=$(mas_program)
-exec "$mas" "$command" "$@"
+root=${MAS_WORKSPACE_ROOT:-${MAS_ROOT:-}}
+exec env ${root:+"MAS_WORKSPACE_ROOT=$root"} "$mas" "$command" "$@"
