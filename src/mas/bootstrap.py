@@ -84,6 +84,8 @@ class Served(NamedTuple):
     watch_disk: Callable[[], None]
     finish_work: Callable[[], None]
     """Finish what a killed or failed command left half-done."""
+    retain: Callable[[], None]
+    """Do what the retention policy says, as it is in `config.json` by now."""
 
 
 @contextmanager
@@ -94,6 +96,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     from mas.service.courier import Courier
     from mas.service.disk import watch
     from mas.service.reconcile import finish_work
+    from mas.service.retain import retain_quietly
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -118,6 +121,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
             log=world.logs.api,
             watch_disk=lambda: watch(world),
             finish_work=lambda: finish_work(world),
+            retain=lambda: retain_quietly(world._replace(settings=load_settings(settings.root))),
         )
     finally:
         courier.close()

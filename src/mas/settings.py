@@ -6,12 +6,15 @@ import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
 from mas.model.fields import parse_json
 from mas.model.ids import shown
 from mas.model.isolation import Mode, Policy, SessionLimits, Tier, parse_policy, parse_session_limits
+
+if TYPE_CHECKING:
+    from mas.model.retention import Retention
 
 MARKER = ".masrc"
 CONFIG = "config.json"
@@ -65,6 +68,7 @@ class Settings(NamedTuple):
     isolation: Policy = Policy()
     forced_tier: Tier | None = None
     limits: SessionLimits = SessionLimits()
+    retention: "Retention | None" = None
     environ: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -117,6 +121,7 @@ def load_settings(workspace: str | None) -> Settings:
         isolation=policy,
         forced_tier=forced,
         limits=parse_session_limits(config.get("limits"), "limits of config.json"),
+        retention=_retention(config.get("retention")),
         environ=dict(environ),
     )
 
@@ -277,6 +282,15 @@ def _isolation(word: str | None, config: Mapping[str, Any]) -> tuple[Policy, Tie
     if word not in set(Mode):
         raise BadInput(f"MAS_ISOLATION is {shown(word)}; it can be: {', '.join((*Mode, *Tier))}")
     return policy._replace(enforce=Mode(word)), None
+
+
+def _retention(value: object) -> "Retention | None":
+    if value is None:
+        return None
+    # Few workspaces have such a policy, and every command would pay for reading one.
+    from mas.model.retention import parse_retention
+
+    return parse_retention(value)
 
 
 def _flag(word: str | None, config: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from mas import settings
 from mas.model.errors import BadInput
 from mas.model.isolation import parse_limits
+from mas.model.retention import Retention, parse_retention
 from mas.model.run import parse_run
 from mas.model.session import Gone, Status
 from mas.model.teamfile import parse_team_file
@@ -55,6 +56,18 @@ def test_the_fields_of_a_run_are_told(heading: str, run: dict[str, Any]) -> None
     with pytest.raises(BadInput) as refusal:
         parse_run(run)
     assert names("files", heading) == known(refusal)
+
+
+def test_the_fields_of_a_retention_policy_are_told_and_the_example_is_one() -> None:
+    with pytest.raises(BadInput) as refusal:
+        parse_retention(_STRANGER)
+    assert names("files", "Retention") == known(refusal)
+    example = re.search(r"```json\n(.*?)```", section("files", "Retention"), re.DOTALL)
+    assert example
+    assert parse_retention(json.loads(example[1])["retention"]) is not None
+    usual = Retention()
+    told = {row[0].strip("`"): row[1].strip("`") for row in rows(section("files", "Retention"))}
+    assert (told["moveTo"], told["lost"]) == (json.dumps(usual.move_to), json.dumps(usual.lost))
 
 
 def test_the_fields_of_units_and_of_limits_of_agents_are_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tests.e2e.standin import tmux_name
 from tests.site import Site, until
 
 PROVIDER = """
@@ -110,3 +111,29 @@ def test_a_link_in_an_agents_place_is_not_written_through(site: Site) -> None:
     assert "not a directory" in refused.stderr
     assert os.listdir(elsewhere) == []
     assert site.four_places(session) == {"stopped"}
+
+
+def test_a_window_that_a_person_opens_has_the_variables_of_the_session_and_no_token(site: Site) -> None:
+    session = site.start("--team", "pair", "--command", "sleep 1000")
+    wanted = {key: value for key, value in site.json("env", session).items() if key != "MAS_AGENT_ID"}
+    shown = site.session(session, "unit", "shown")
+    for _ in range(2):
+        site.tmux("new-window", "-d", "-t", f"={tmux_name(session)}:", f"env > {shown}.half; mv {shown}.half {shown}")
+        until(lambda: os.path.exists(shown), "the window's environment")
+        with open(shown, encoding="utf-8") as file:
+            found = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+        assert {key: found.get(key) for key in wanted} == wanted
+        assert {"MAS_TOKEN", "MAS_AGENT_ID", "MAS_PANE"}.isdisjoint(found)
+        os.unlink(shown)
+        # A restored session is a new tmux session.
+        site.mas("stop", session)
+        site.mas("restore", session)
+
+
+def test_a_workspace_with_a_very_long_path_opens_a_team(bare: Site) -> None:
+    root = os.path.join(bare.directory, *["d" * 200] * 12)
+    os.makedirs(root)
+    bare.mas("init", root, "--provider", "shell", env={"MAS_WORKSPACE_ROOT": ""})
+    bare.mas("start", "--command", "sleep 1000", env={"MAS_WORKSPACE_ROOT": root}, cwd=bare.directory)
+    (name,) = bare.tmux_sessions()
+    assert f"MAS_WORKSPACE_ROOT={root}" in bare.tmux("show-environment", "-t", name)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.standin import ASLEEP, read, start_body, tmux_name
 from tests.served import Served
-from tests.site import Site
+from tests.site import Site, fresh_workspace
 
 OWN = "550e8400-e29b-41d4-a716-446655440000"
 ALIKE = "550e8400-0000-4000-8000-000000000000"
@@ -120,3 +120,14 @@ def test_an_agent_that_starts_a_session_gets_a_new_one(site: Site) -> None:
     )
     second = site.start(*ASLEEP, env=variables)
     assert second != first
+
+
+def test_the_same_id_in_two_workspaces_is_two_sessions(site: Site) -> None:
+    with fresh_workspace("--provider", "shell") as other:
+        assert site.start(*ASLEEP, "--id", OWN) == OWN
+        assert other.start(*ASLEEP, "--id", OWN) == OWN
+        other.mas("stop", OWN)
+        assert other.statuses() == {OWN: "stopped"}
+        pane = site.tmux("list-panes", "-t", tmux_name(OWN), "-F", "#{pane_dead}")
+        assert pane == "0"
+        assert site.json("show", OWN)["agents"][0]["state"] != "exited"

@@ -33,7 +33,7 @@ from mas.providers.format import Provider, read_provider
 from mas.providers.provider import Program
 from mas.service.limits import _groups
 from mas.service.migrate import _old_run
-from mas.service.prune import _age
+from mas.service.prune import age_of
 from mas.service.restart import _begun_at
 from mas.service.world import World
 from mas.settings import Settings, load_settings
@@ -196,7 +196,7 @@ def metadata(ground: Ground, data: bytes) -> None:
     ground.put(ground.layout.journal, b"")
     registry.put(entry_of(session))
     assert registry.read() == [entry_of(session)]
-    _age(session.last_activity, NOW)
+    age_of(session.last_activity, NOW)
     records.save(session)
     assert records.load(ID) == session
     assert records.is_whole(ID)
@@ -213,7 +213,7 @@ def session_file(ground: Ground, data: bytes) -> None:
     records.damage(records.load(ID))
     rebuilt = records.rebuild(ID, {}, NOW)
     assert is_typed(Session, rebuilt)
-    _age(rebuilt.created_at, NOW)
+    age_of(rebuilt.created_at, NOW)
     pairs = records.pairs(ID)
     records.save(rebuilt)
     assert records.load(ID) == rebuilt
@@ -278,7 +278,7 @@ def archive_note(ground: Ground, data: bytes) -> None:
     (info,) = archives.list()
     assert is_typed(ArchiveInfo, info)
     assert info.session_id == ID
-    _age(info.archived_at, NOW)
+    age_of(info.archived_at, NOW)
 
 
 def _archive(*members: tuple[str, bytes, bytes | str]) -> bytes:

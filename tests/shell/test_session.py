@@ -10,7 +10,7 @@ import pytest
 
 from mas.model.ids import is_session_id
 from tests.shell.front import FRONT, SESSION_SH, bash
-from tests.site import Site
+from tests.site import REPOSITORY, Site
 
 HOSTILE = [
     "",
@@ -40,7 +40,7 @@ def test_the_scripts_are_clean(bare: Site, file: str) -> None:
     assert bare.run(["sh", "-n", file]).returncode == 0
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    checked = bare.run(["shellcheck", "-x", file], cwd=os.path.dirname(os.path.dirname(file)))
+    checked = bare.run(["shellcheck", "-x", file], cwd=REPOSITORY)
     assert checked.stdout == ""
 
 

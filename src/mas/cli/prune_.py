@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render, count, size, when
-from mas.model.errors import BadInput
 from mas.model.reports import PrunePlan
+from mas.model.retention import parse_age
 from mas.service.prune import PRUNABLE, Policy
 
 EXAMPLES = """
 mas prune --older-than 7d --dry-run
 mas prune --keep 20
 mas prune --older-than 30d --status archived --yes
+mas prune --policy --dry-run
 """
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +28,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STATUS",
         help=f"only these: {', '.join(PRUNABLE)} (default: all but archived); may be repeated",
     )
+    parser.add_argument(
+        "--policy", action="store_true", help="what retention of the workspace's config.json says, instead"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def run(args: Arguments, out: Render) -> int:
-    older = None if args.older_than is None else seconds(args.older_than)
-    policy = Policy(older, args.keep, tuple(args.status or ()))
+    older = None if args.older_than is None else parse_age(args.older_than)
+    policy = Policy(older, args.keep, tuple(args.status or ()), args.policy)
     mas = opened(args)
     plan = mas.prune(policy, dry_run=True)
     if not plan.items:
@@ -54,16 +56,8 @@ def run(args: Arguments, out: Render) -> int:
     return 0
 
 
-def seconds(text: str) -> float:
-    """`7d` and the like."""
-    match = re.fullmatch(r"(\d+)([smhdw])", text)
-    if not match:
-        raise BadInput(f"Not an age: {text[:20]!r} (a number and s, m, h, d or w, such as 7d)")
-    return int(match[1]) * _UNITS[match[2]]
-
-
 def _table(plan: PrunePlan, out: Render) -> None:
-    words = {"trash": "to the trash", "remove": "removed for good"}
+    words = {"archive": "archived", "trash": "to the trash", "remove": "removed for good"}
     if plan.items:
         out.table(
             ("SESSION", "STATUS", "SINCE (UTC)", "DISK", "WHAT", "NAME"),

@@ -166,6 +166,8 @@ class RemoteMas:
             "statuses": list(policy.statuses),
             "dryRun": dry_run,
         }
+        if policy.by_config:
+            body["policy"] = True
         return self._post(PrunePlan, "/prune", body)
 
     def migrate(self, source: str | None, dry_run: bool, progress: Progress | None = None) -> Migration:

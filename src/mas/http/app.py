@@ -33,6 +33,7 @@ _ABOUT = "Teams of command-line agents, each team in an isolated session of its 
 # Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
 _BETWEEN_ROUNDS = 5.0
 _BETWEEN_DISK_LOOKS = 5.0
+_BETWEEN_RETENTIONS = 600.0
 _GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin, page)
 
 
@@ -66,6 +67,7 @@ class Parts(NamedTuple):
     doors: Doors = MappingProxyType({})
     watch_disk: Callable[[], None] = lambda: None
     finish_work: Callable[[], None] = lambda: None
+    retain: Callable[[], None] = lambda: None
 
     @property
     def cookie(self) -> str:
@@ -93,6 +95,7 @@ def create_app(parts: Parts) -> FastAPI:
         supervisor.start_every(_BETWEEN_ROUNDS, "courier", rounds.go)
         supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", parts.watch_disk)
         supervisor.start_every(_BETWEEN_ROUNDS, "recovery", parts.finish_work)
+        supervisor.start_every(_BETWEEN_RETENTIONS, "retention", parts.retain)
         for path, make in parts.doors.items():
             door = make(parts.mas, waiters)
             app.router.routes.append(Route(path, door, include_in_schema=False))

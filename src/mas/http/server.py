@@ -120,6 +120,7 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
         doors,
         served.watch_disk,
         served.finish_work,
+        served.retain,
     )
     app = create_app(parts)
     config = uvicorn.Config(

@@ -183,6 +183,7 @@ class PruneBody(Body):
     older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since it was last used")] = None
     keep: Annotated[int | None, Field(ge=0, le=1_000_000, description="Never the newest of each kind, so many")] = None
     statuses: Annotated[list[str], Field(description="Only these; none: all but archived")] = []
+    policy: Annotated[bool, Field(description="Instead: what `retention` of the workspace's config.json says")] = False
     dry_run: bool = True
 
 

@@ -4,8 +4,8 @@
 from typing import Any, NamedTuple
 
 # A session changed its status, an agent its state; a message went its way; an agent said what it is doing, or was
-# answered; something was found wrong.
-KINDS = ("session", "agent", "message", "report", "approval", "warning")
+# answered; something was found wrong; the retention policy moved or removed a session.
+KINDS = ("session", "agent", "message", "report", "approval", "warning", "retention")
 
 
 class Event(NamedTuple):

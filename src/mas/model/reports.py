@@ -70,7 +70,10 @@ class RestartedAgent(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """One thing a prune removes: `what` is `trash` (can be undone) or `remove` (for good)."""
+    """One thing a prune does: `what` is `archive` or `trash` (can be undone) or `remove` (for good).
+
+    `reason` is which limit of a policy it is past.
+    """
 
     session_id: str
     name: str | None
@@ -78,6 +81,7 @@ class Pruned(NamedTuple):
     since: str
     what: str
     disk: int
+    reason: str = ""
 
 
 class PrunePlan(NamedTuple):

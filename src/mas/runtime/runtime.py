@@ -23,12 +23,16 @@ class WindowPlan(NamedTuple):
 
 
 class TeamPlan(NamedTuple):
-    """A whole team to open: `name` is the tmux session, `directory` where it starts, `home` whose workspace it is."""
+    """A whole team to open: `name` is the tmux session, `directory` where it starts, `home` whose workspace it is.
+
+    `environment` is for windows that people open in it; agents have one of their own.
+    """
 
     name: str
     directory: str
     windows: tuple[WindowPlan, ...]
     home: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
 
     @property
     def size(self) -> int:

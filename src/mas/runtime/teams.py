@@ -41,6 +41,7 @@ from mas.settings import LEGACY_TMUX
 _PLACEHOLDER = ("cat", "-")
 # Their short names: who gives the long ones another meaning, as an alias, means what a person types.
 _NEW_WINDOW, _SPLIT_WINDOW = "neww", "splitw"
+_SET_ENVIRONMENT = "setenv"
 _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
@@ -86,6 +87,8 @@ _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
 # A client's message to the server holds 16 KiB; the options that follow a pane need some of it.
 _LONGEST_MESSAGE = 13 << 10
+# Where a message may end, so that what follows the command fits into it too.
+_LONGEST_MESSAGES = {_NEW_WINDOW: _LONGEST_MESSAGE, _SPLIT_WINDOW: _LONGEST_MESSAGE, _SET_ENVIRONMENT: 15 << 10}
 # A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
 _ENDING = 5.0
 _SOON = 0.2
@@ -454,6 +457,9 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
                 yield ["select-layout", "-t", there, "tiled"]
         yield from _arranged(there, window)
+    # After the panes, so that no launcher has it.
+    for name, value in team.environment:
+        yield [_SET_ENVIRONMENT, "-t", f"={team.name}", name, value]
     yield ["select-window", "-t", f"={team.name}:={team.windows[0].name}"]
     yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPEN}"]
     yield ["list-panes", "-s", "-t", f"={team.name}:", "-F", FORMAT]
@@ -470,7 +476,8 @@ def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
     size = 0
     for command in commands:
         length = sum(len(os.fsencode(word)) + 1 for word in (*command, ";"))
-        if command[0] in (_NEW_WINDOW, _SPLIT_WINDOW) and size + length > _LONGEST_MESSAGE:
+        longest = _LONGEST_MESSAGES.get(command[0])
+        if longest is not None and size + length > longest:
             yield batch
             batch, size = [], 0
         batch.append(command)

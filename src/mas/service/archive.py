@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mas.model.errors import BadTransition, NoSession
 from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone, Session, Status
@@ -13,8 +15,13 @@ from mas.service.world import Progress, World
 from mas.store.archive import ArchiveInfo
 
 
-def archive(world: World, session_id: SessionId, progress: Progress | None = None) -> ArchiveInfo:
-    """Pack a stopped session; the original goes only when the archive has been read back."""
+def archive(
+    world: World, session_id: SessionId, progress: Progress | None = None, allowed: Callable[[], object] = bool
+) -> ArchiveInfo:
+    """Pack a stopped session; the original goes only when the archive has been read back.
+
+    `allowed` may refuse it by raising, once nobody else can change the session.
+    """
 
     def stopped() -> Session:
         session = world.records.load(session_id)
@@ -22,7 +29,11 @@ def archive(world: World, session_id: SessionId, progress: Progress | None = Non
             raise BadTransition(session_id, session.status, Gone.ARCHIVED, f"mas stop {session_id}")
         return session
 
-    with world.intents.begin(session_id, "archive", allowed=stopped) as operation:
+    def may_go() -> None:
+        stopped()
+        allowed()
+
+    with world.intents.begin(session_id, "archive", allowed=may_go) as operation:
         operation.undo(lambda: world.archives.drop_half(session_id))
         # While the directory is there, it is the session, and an archive is only a copy.
         operation.undo(lambda: world.archives.remove(session_id))

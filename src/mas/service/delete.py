@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mas.model.errors import Corrupt, NoSession
 from mas.model.ids import SessionId, find_session
 from mas.model.session import Gone
@@ -14,12 +16,13 @@ from mas.service.team import close_team
 from mas.service.world import World
 
 
-def delete(world: World, session_id: SessionId) -> None:
-    """Stop a session and move its directory to the trash."""
+def delete(world: World, session_id: SessionId, allowed: Callable[[], object] = bool) -> None:
+    """Stop a session and move its directory to the trash, unless `allowed` raises once nobody else can change it."""
 
     def there() -> None:
         if not world.layout.is_session(session_id):
             raise NoSession(session_id)
+        allowed()
 
     # A damaged session may be deleted too: then only the registry knows where its agents run.
     socket = next((entry.socket for entry in entries_of(world) if entry.session_id == session_id), None)

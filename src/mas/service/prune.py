@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from time import strptime
 from typing import NamedTuple
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, BadTransition, Corrupt
 from mas.model.ids import SessionId
 from mas.model.reports import Pruned, PrunePlan
+from mas.model.retention import ARCHIVE, TRASH
 from mas.model.session import Gone, Status
+from mas.service.archive import archive
 from mas.service.delete import delete
 from mas.service.reconcile import reconcile
 from mas.service.world import World
@@ -21,15 +24,25 @@ _BY_DEFAULT = (Status.STOPPED, Status.ERROR, Gone.DELETED)
 
 
 class Policy(NamedTuple):
-    """What to prune: what has rested for `older_than` seconds, but never the `keep` newest of each kind."""
+    """What to prune: what has rested for `older_than` seconds, but never the `keep` newest of each kind.
+
+    Or, with `by_config` and nothing else, what `retention` of the workspace's `config.json` says.
+    """
 
     older_than: float | None = None
     keep: int | None = None
     statuses: tuple[str, ...] = ()
+    by_config: bool = False
 
 
 def prune(world: World, policy: Policy, dry_run: bool) -> PrunePlan:
     """Carry out `policy`, or with `dry_run` only say what it would do. Active sessions are never touched."""
+    if policy.by_config:
+        from mas.service.retain import retain
+
+        if policy != Policy(by_config=True):
+            raise BadInput("The policy of config.json says all there is to say", "mas prune --policy --dry-run")
+        return retain(world, dry_run)
     if policy.older_than is None and policy.keep is None:
         raise BadInput("Say what to prune", "mas prune --older-than 7d --dry-run")
     if policy.keep is not None and policy.keep < 0:
@@ -41,18 +54,18 @@ def prune(world: World, policy: Policy, dry_run: bool) -> PrunePlan:
     items = tuple(item for status in statuses for item in _chosen(world, status, policy))
     if not dry_run:
         for item in items:
-            _carry_out(world, item)
+            carry_out(world, item)
     return PrunePlan(items, done=not dry_run)
 
 
 def _chosen(world: World, status: str, policy: Policy) -> Iterator[Pruned]:
     newest_first = sorted(_candidates(world, status), key=lambda item: item.since, reverse=True)
     for item in newest_first[policy.keep or 0 :]:
-        if policy.older_than is None or _age(item.since, world.now()) > policy.older_than:
+        if policy.older_than is None or age_of(item.since, world.now()) > policy.older_than:
             yield item
 
 
-def _age(since: str, now: str) -> float:
+def age_of(since: str, now: str) -> float:
     """Seconds between two times; what has no time is as old as can be, what has one that is none is not old."""
     try:
         begun, ended = (timegm(strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) if stamp else 0 for stamp in (since, now))
@@ -75,10 +88,22 @@ def _candidates(world: World, status: str) -> Iterator[Pruned]:
                 yield Pruned(entry.session_id, entry.name, status, entry.last_activity, "trash", disk)
 
 
-def _carry_out(world: World, item: Pruned) -> None:
+def carry_out(world: World, item: Pruned, before: Callable[[], object] = bool) -> None:
+    """Do one thing of a plan; `Conflict` or `NoSession` if the session is used again or gone. `before` comes first."""
     session_id = SessionId(item.session_id)
-    if item.what == "trash":
-        delete(world, session_id)
+
+    def unused() -> None:
+        with suppress(Corrupt):
+            now = world.records.load(session_id).status
+            if now is Status.ACTIVE:
+                raise BadTransition(session_id, now, item.what)
+        before()
+
+    if item.what == TRASH:
+        delete(world, session_id, unused)
+        return
+    if item.what == ARCHIVE:
+        archive(world, session_id, allowed=unused)
         return
     with world.intents.begin(session_id, "purge") as operation:
         operation.no_return()

@@ -77,7 +77,10 @@ def open_team(
         _write_launch(world, holding, agent, programs[agent.id], bool(waiting), enclosure)
     forget_reports(paths, programs)
     gate.shut(gate_path(paths.root))
-    panes = world.runtime.open(place.socket, _plan(place, paths.root, holding, waiting))
+    plan = _plan(place, paths.root, holding, waiting)._replace(
+        environment=tuple(session_environment(world, session_id).items())
+    )
+    panes = world.runtime.open(place.socket, plan)
     return agent_runs(run.team, panes)
 
 

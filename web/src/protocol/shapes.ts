@@ -178,7 +178,7 @@ export interface Check {
 export interface MasEvent {
   id: string;
   at: string;
-  event: "session" | "agent" | "message" | "report" | "approval" | "warning" | "gap";
+  event: "session" | "agent" | "message" | "report" | "approval" | "warning" | "retention" | "gap";
   sessionId?: string;
   agent?: string;
   [detail: string]: unknown;
