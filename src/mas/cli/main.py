@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "up": "bring up a team and its web page, in a new workspace if needed",
         "init": "make a workspace",
         "start": "start a session",
-        "teams": "list the teams there are, or print one",
+        "teams": "list the teams, or print one",
         "list": "list sessions",
         "show": "show one session and its agents",
         "stop": "end a session's programs, keep its directory",
@@ -42,18 +42,18 @@ GROUPS: dict[str, dict[str, str]] = {
         "send": "send a message to agents",
         "ask": "send a message and wait for the answer",
         "wait": "wait until agents are idle, ask or reply",
-        "inbox": "show messages and how far they came",
-        "approvals": "show what agents wait for somebody to decide",
+        "inbox": "show messages and whether they arrived",
+        "approvals": "list the agents that wait for your decision",
         "approve": "allow what an agent asks for",
         "deny": "deny what an agent asks for",
-        "restart-agent": "run an agent that ended again",
+        "restart-agent": "start an agent again after it exited",
         "output": "show an agent's screen",
         "report": "say, as an agent, what you are doing",
         "logs": "show a session's or an agent's log",
         "env": "print a session's variables for a shell",
     },
     "Beyond the shell": {
-        "serve": "put the workspace behind HTTP",
+        "serve": "serve the workspace over HTTP",
         "url": "print an address that signs a browser in",
         "token": "print the token that the API asks for",
         "mcp": "give an agent's program its team as tools",
@@ -69,7 +69,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "migrate": "copy old workspaces and sessions into isolated ones",
         "stats": "show sessions, live agents and disk",
         "doctor": "check everything MAS needs",
-        "repair": "find and mend damage",
+        "repair": "find and repair damage",
         "completion": "print shell completion for bash, zsh or fish",
         "version": "print the version",
     },
@@ -98,9 +98,9 @@ exit codes:
   0  it worked                 4  the session is in another state, busy or archived
   1  it failed                 5  a file is damaged (mas repair)
   2  bad arguments             6  the disk is full or refused
-  3  no such workspace,        7  tmux, a server, a program or isolation cannot be had
-     session or agent          8  the token is missing, wrong or not for this
-130  interrupted               9  the time to wait was over"""
+  3  no such workspace,        7  tmux, a server, a program or isolation is missing
+     session or agent          8  the token is missing, wrong or may not do this
+130  interrupted               9  timed out"""
 
 
 class CommandModule(Protocol):
