@@ -88,12 +88,12 @@ def test_an_agent_that_cannot_go_on_with_its_conversation_does_not_begin_anew_wi
     session = site.start("--team", "pair", "--provider", "shell")
     site.mas("stop", session)
     restored = site.json("restore", session)
-    assert restored["warnings"] == ["Began anew: 21, 23 (shell cannot bring a conversation back)"]
+    assert restored["warnings"] == ["Started fresh: 21, 23 (shell cannot bring a conversation back)"]
     demo = site.start("--team", "solo", "--provider", "demo")
     site.mas("stop", demo)
-    assert "Began anew: 00 (no conversation was kept)" in site.mas("restore", demo).stderr
+    assert "Started fresh: 00 (no conversation was kept)" in site.mas("restore", demo).stderr
     with open(site.session(demo, "logs", "session.log"), encoding="utf-8") as file:
-        assert "Began anew: 00" in file.read()
+        assert "Started fresh: 00" in file.read()
 
 
 def test_a_link_in_an_agents_place_is_not_written_through(site: Site) -> None:

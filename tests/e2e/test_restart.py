@@ -73,11 +73,11 @@ def test_an_agent_without_a_conversation_begins_anew_and_that_is_said(site: Site
     say(site, session, "/die 3")
     until(lambda: state(site, session) == "exited", "its end")
     found = site.json("restart-agent", session, "00")
-    assert found["warnings"] == ["Began anew: 00 (no conversation was kept)"]
+    assert found["warnings"] == ["Started fresh: 00 (no conversation was kept)"]
     assert (found["sessionId"], found["agent"]["state"]) == (session, "starting")
     shell = site.start()
     said = site.mas("restart-agent", "--force", shell, "00").stderr
-    assert "Began anew: 00 (shell cannot bring a conversation back)\n" in said
+    assert "Started fresh: 00 (shell cannot bring a conversation back)\n" in said
 
 
 def test_an_agent_that_runs_is_left_alone_unless_forced(site: Site) -> None:

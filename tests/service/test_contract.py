@@ -279,7 +279,7 @@ def test_an_agent_is_restarted_in_its_pane(mas: Mas) -> None:
     assert refused.value.hint == f"mas restart-agent --force {session} 00"
     found = mas.restart_agent(session, "00", force=True)
     assert (found.session_id, found.agent.id, found.agent.state, found.agent.pane) == (session, "00", "starting", pane)
-    assert found.warnings == ("Began anew: 00 (generic cannot bring a conversation back)",)
+    assert found.warnings == ("Started fresh: 00 (generic cannot bring a conversation back)",)
     until(lambda: mas.show(session).agents[0].state == "unknown", "the agent again")
     mas.stop(session)
     with pytest.raises(Conflict, match="not running"):

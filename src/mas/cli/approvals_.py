@@ -30,7 +30,7 @@ def run(args: Arguments, out: Render) -> int:
 
 def _text(found: ApprovalList, out: Render) -> None:
     if not found.approvals:
-        out.talk("Nobody waits for an answer")
+        out.talk("No agent waits for an answer")
         return
     out.table(
         ("SESSION", "AGENT", "ROLE", "PROVIDER", "SINCE", "KIND", "QUESTION"),

@@ -1,4 +1,4 @@
-"""mas inbox: Show the messages of a session or of an agent, newest last, and how far they came."""
+"""mas inbox: Show the messages of a session or of an agent, newest last, and whether they arrived."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     agent = args.sender or inside().agent
     if agent is None:
-        raise BadInput("Who says it? You are no agent", "mas report --session ID --as AGENT TEXT")
+        raise BadInput("Which agent says this? You are not one", "mas report --session ID --as AGENT TEXT")
     told = mas.report(session_of(mas, args.session), agent, args.text, args.state)
     out.result(told, lambda: None)
     return 0

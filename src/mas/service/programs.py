@@ -66,7 +66,7 @@ def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
                 else f"{program.provider} cannot bring a conversation back"
             )
             reasons.setdefault(why, []).append(agent)
-    return tuple(f"Began anew: {', '.join(agents)} ({why})" for why, agents in reasons.items())
+    return tuple(f"Started fresh: {', '.join(agents)} ({why})" for why, agents in reasons.items())
 
 
 def _unit_role(world: World, session_id: SessionId, agent: str) -> str:

@@ -36,7 +36,7 @@ def rebuild(world: World) -> list[str]:
     """Write the registry anew from the session directories; answers which damaged files were kept."""
     kept = world.registry.rebuild(lambda: scan(world))
     for path in kept:
-        world.events.add("warning", text=f"A damaged file was kept as {path} and written anew")
+        world.events.add("warning", text=f"A damaged file was kept as {path} and rewritten")
     return kept
 
 
