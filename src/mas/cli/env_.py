@@ -45,14 +45,12 @@ def _shell_library() -> str:
     checkout = os.path.join(os.path.dirname(os.path.abspath(mas.__file__)), "..", "..", "lib", "session.sh")
     if os.path.isfile(checkout):
         return os.path.realpath(checkout)
-    from importlib.metadata import PackageNotFoundError, files
+    from importlib.metadata import distributions
 
-    try:
-        installed = [str(file.locate()) for file in files("mas") or () if file.match("share/mas/lib/session.sh")]
-    except PackageNotFoundError:
-        installed = []
-    if not installed:
+    files = (file for one in distributions(name="mas") for file in one.files or ())
+    installed = next((str(file.locate()) for file in files if file.match("share/mas/lib/session.sh")), None)
+    if installed is None:
         raise NotFound(
             "session.sh is neither beside this mas nor installed with it", "install mas from its wheel again"
         )
-    return os.path.realpath(installed[0])
+    return os.path.realpath(installed)
