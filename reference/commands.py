@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 
 from mas.cli.main import COMMANDS, GROUPS, HIDDEN, CommandModule, Formatter, Parser, load, top_parser
@@ -71,6 +72,9 @@ def _command(name: str) -> str:
 def _rows(parser: Parser) -> Iterator[tuple[str, str]]:
     formatter = _Wide(parser.prog)
     for action in parser._actions:
+        if action.help == argparse.SUPPRESS:
+            # Another spelling, or an option of every command.
+            continue
         # The name alone of what may be left out or repeated: how often is said by the usage.
         name = formatter._format_action_invocation(action) if action.option_strings else action.metavar or action.dest
         yield code(str(name)), plain(formatter._expand_help(action))

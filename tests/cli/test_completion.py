@@ -71,18 +71,18 @@ def test_sessions_are_offered_by_their_state(site: Site) -> None:
         site.mas("stop", session)
     site.mas("archive", archived)
     site.mas("delete", deleted, "--yes")
-    here = [active, stopped]
+    here = [active, "a", stopped, "b"]
     found = {command: offered(site, command, "") for command in ("show", "stats", "delete", "clone", "env")}
     assert found == dict.fromkeys(found, here)
-    assert offered(site, "stop", "") == offered(site, "send", "--session", "") == [active]
-    assert offered(site, "restore", "") == offered(site, "archive", "") == [stopped]
-    assert offered(site, "unarchive", "") == [archived]
-    assert offered(site, "undelete", "") == [deleted]
+    assert offered(site, "stop", "") == offered(site, "send", "--session", "") == [active, "a"]
+    assert offered(site, "restore", "") == offered(site, "archive", "") == [stopped, "b"]
+    assert offered(site, "unarchive", "") == [archived, "c"]
+    assert offered(site, "undelete", "") == [deleted, "d"]
     assert offered(site, "show", active[:6]) == [active]
-    assert offered(site, "show", "mas-") == [f"mas-{session[:8]}" for session in here]
+    assert offered(site, "show", "mas-") == [f"mas-{session[:8]}" for session in (active, stopped)]
     assert offered(site, "show", active, "") == []
-    assert offered(site, "delete", active, "") == [stopped]
-    assert site.mas("complete", "--", "stop", "").stdout == f"{active}\tactive a\n"
+    assert offered(site, "delete", active, "") == [stopped, "b"]
+    assert site.mas("complete", "--", "stop", "").stdout == f"{active}\tactive a\na\tactive mas-{active[:8]}\n"
 
 
 def test_agents_are_those_of_the_session_that_is_meant(site: Site) -> None:
@@ -101,6 +101,20 @@ def test_agents_are_those_of_the_session_that_is_meant(site: Site) -> None:
     assert offered(site, "send", "--session", pair, "--from", "") == ["21", "23"]
     assert offered(site, "send", "21", "") == []
     assert offered(site, "send", "", env={"MAS_SESSION_ID": solo}) == ["00", "meta", "managers", "all", "person"]
+
+
+def test_an_agent_of_a_named_session_is_offered_behind_the_colon(site: Site) -> None:
+    site.start("--team", "pair", "--name", "web")
+    site.start("--team", "solo", "--name", "a name")
+    groups = ["development", "managers", "all", "person"]
+    assert offered(site, "send", "web:") == [f"web:{one}" for one in ("21", "23", *groups)]
+    assert offered(site, "send", "we") == ["web:21", "web:23"]
+    assert offered(site, "output", "web:2") == offered(site, "restart-agent", "web:2") == ["web:21", "web:23"]
+    # As bash cuts the words.
+    assert offered(site, "send", "web", ":") == ["21", "23", *groups]
+    assert offered(site, "logs", "web", ":", "23") == ["23"]
+    assert "demo" in offered(site, "start", "--provider", "")
+    assert "web" in offered(site, "rm", "")
 
 
 def test_the_workspace_named_on_the_line_is_the_one_asked(site: Site) -> None:

@@ -16,18 +16,18 @@ from tests.shell.front import mas_program
 from tests.site import Site, until
 from tests.terminal import Terminal
 
-NAMED = ("550e8400", "9b1deb4d")
+NAMED = ("550e8400",)
 TALKS = "sh -c 'echo ready; exec cat'"
 ELSEWHERE = "serve --host 10.0.0.5 --tls-cert cert.pem --tls-key key.pem"
 
 
 def team(site: Site, name: str = "dev") -> str:
-    return site.start("--team", name, "--command", TALKS)
+    return site.start("--team", name, "--command", TALKS, "--name", "web")
 
 
 def ready(site: Site) -> str:
     """A team that takes messages and tells how it is."""
-    session = site.start("--team", "dev", "--provider", "demo")
+    session = site.start("--team", "dev", "--provider", "demo", "--name", "web")
     site.mas("wait", "--session", session)
     return session
 
@@ -44,7 +44,7 @@ def stopped(site: Site) -> list[str]:
 
 def asking(site: Site) -> list[str]:
     """A session whose agents 00 and 21 wait for an answer."""
-    session = site.start("--team", "dev", "--provider", "demo")
+    session = site.start("--team", "dev", "--provider", "demo", "--name", "web")
     mas = site.local()
     for agent in ("00", "21"):
         until(lambda agent=agent: state(mas, session, agent) == "idle", agent)  # type: ignore[misc]
@@ -105,10 +105,10 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     "serve": nothing,
     "serve --stop": serving,
     ELSEWHERE: certified,
-    "stop 550e8400 9b1deb4d": lambda site: [team(site, "solo"), team(site, "solo")],
+    "stop web 550e8400": lambda site: [team(site, "solo"), team(site, "solo")][::-1],
     **dict.fromkeys(("up", "init", "start", "doctor", "repair", "completion", "version", "complete"), nothing),
 }
-ASKS = ("mas delete 550e8400",)
+ASKS = ("mas delete web",)
 # What makes sense in an agent's pane only.
 AS_AGENT = {"MAS_AGENT_ID": "21"}
 
@@ -134,7 +134,7 @@ def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
             file.write(text)
     os.makedirs(os.path.join(site.home, ".config", "fish", "completions"))
     env = {**site.env, "PATH": f"{os.path.dirname(mas_program(site))}:{site.env['PATH']}"}
-    if command == "report" and "--as" not in example:
+    if command == "report" and "web:" not in example:
         env |= AS_AGENT
     # A browser, where the machine has none.
     typed = typed.replace("xdg-open", "test -n")

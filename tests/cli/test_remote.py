@@ -127,8 +127,14 @@ def test_commands_for_this_machine_do_not_mind_a_server_in_the_environment(site:
     site.mas("init", env=there)
     session = site.start("--team", "solo", "--command", "cat")
     assert site.mas("token", "--agent", "00", "--session", session, env=there).stdout.startswith("mas-agent.")
-    for args in (["version"], ["completion", "bash"], ["version", "--url", "http://127.0.0.1:1"]):
+    for args in (["version"], ["completion", "bash"]):
         site.mas(*args, env=there)
+
+
+def test_an_option_that_would_do_nothing_is_refused(site: Site) -> None:
+    for args in (["version", "--url", "http://127.0.0.1:1"], ["--token", "x", "version"], ["--json", "attach"]):
+        refused = site.mas(*args, code=2).stderr
+        assert f"mas {'attach' if 'attach' in args else 'version'}" in refused
 
 
 def test_attach_says_where_it_works(served: Served) -> None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, opened
+from mas.cli.command import opened
 from mas.cli.render import Render, when
+from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.approvals import ApprovalList
 
 EXAMPLES = """
 mas approvals
-mas approvals --session 550e8400
+mas approvals web
 mas approvals --json
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", help="only of this session (default: of all active ones)")
+    add_session(parser, f"{SESSION_HELP}; left out: all that are active")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    found = mas.approvals(mas.resolve(args.session) if args.session is not None else None)
+    given = given_session(args)
+    found = mas.approvals(None if given is None else mas.resolve(given))
     for warning in found.warnings:
         out.warn(warning)
     out.result(found, lambda: _text(found, out))
@@ -46,5 +48,7 @@ def _text(found: ApprovalList, out: Render) -> None:
                 out.line(f"  {line}")
         if not one.can_answer:
             out.talk(f"{one.session_id[:8]} {one.agent}: {one.why_not} ({one.hint})")
-    if any(one.can_answer for one in found.approvals):
-        out.talk("next:  mas approve ID AGENT  ·  mas deny ID AGENT")
+    answerable = next((one for one in found.approvals if one.can_answer), None)
+    if answerable:
+        target = f"{answerable.session_id[:8]}:{answerable.agent}"
+        out.talk(f"next:  mas approve {target}  ·  mas deny {target}")

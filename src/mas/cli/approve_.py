@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import each_agent, opened
 from mas.cli.render import Render
-from mas.model.errors import BadInput
+from mas.cli.target import Arguments, add_agents, agents_of
+from mas.model.approvals import AgentAnswer
 
 EXAMPLES = """
 mas approve 00
-mas approve 550e8400 21
+mas approve web:21 web:00
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "the agent that asks (two digits)")
+    add_agents(parser, "the agent that asks (two digits), or several")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -24,12 +25,9 @@ def run(args: Arguments, out: Render) -> int:
 
 def answered(args: Arguments, out: Render, allow: bool) -> int:
     mas = opened(args)
-    session_id, agent = session_and_agent(mas, args)
-    if agent is None:
-        raise BadInput("Which agent?", f"mas approvals; mas {args.command} {session_id[:8]} 00")
-    found = mas.answer(session_id, agent, allow)
-    asked = f": {found.text}" if found.text else ""
-    out.talk(f"{'Approved' if allow else 'Denied'} {agent}{asked} (now {found.state})")
-    if out.as_json:
-        out.result(found, lambda: None)
-    return 0
+
+    def say(found: AgentAnswer) -> None:
+        asked = f": {found.text}" if found.text else ""
+        out.talk(f"{'Approved' if allow else 'Denied'} {found.agent}{asked} (now {found.state})")
+
+    return each_agent(out, agents_of(mas, args), lambda session_id, agent: mas.answer(session_id, agent, allow), say)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_sessions, each_session
+from mas.cli.command import add_sessions, each_session
 from mas.cli.render import Render
+from mas.cli.target import Arguments
 from mas.model.views import SessionInfo
 
 EXAMPLES = """
-mas archive 550e8400
+mas archive web
 mas archive --all
 """
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 
 EXAMPLES = """
 mas attach
-mas attach 550e8400
-mas attach 550e8400 21
+mas attach web
+mas attach web:21
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "an agent (two digits) to go to")
+    add_session_and_agent(parser, "with an agent (two digits), its pane is selected")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, add_no_server, opened, session_of, summon_server
+from mas.cli.command import add_no_server, opened, summon_server
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session, given_session, session_of
 
 EXAMPLES = """
-mas clone 550e8400 --name second-try
-mas clone 550e8400 --start
+mas clone web --name second-try
+mas clone web --start
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument("--name", help="a name for the new session (default: the same)")
+    add_session(parser)
+    parser.add_argument("--name", help="a name for the new session (default: the same, with a number)")
     parser.add_argument("--start", action="store_true", help="start the new session at once")
     add_no_server(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    source = session_of(mas, args.session)
+    source = session_of(mas, given_session(args))
     session = mas.clone(source, args.name, args.start, out.progress("copying"))
     for warning in session.warnings:
         out.warn(warning)

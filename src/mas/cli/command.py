@@ -1,24 +1,34 @@
-"""What the commands share: how a session is named, and how several are done at once."""
+"""What the commands share: how the product is opened, and how something is done to several sessions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from mas.bootstrap import open_mas, open_remote, open_serving
-from mas.cli.render import Render
-from mas.model.errors import BadInput, Forbidden, MasError
-from mas.model.ids import SessionId, is_agent_id, shown
+from mas.cli.render import Render, count
+from mas.cli.target import SESSION_HELP, whole
+from mas.cli.target import Arguments as Arguments
+from mas.model.errors import BadInput, Forbidden, MasError, NoSession
+from mas.model.ids import SessionId, find_session, shown
+from mas.model.views import SessionInfo
 from mas.service.mas import Mas
-from mas.settings import as_agent, inside
+from mas.settings import as_agent
 
-Arguments = argparse.Namespace
 Result = TypeVar("Result")
+Find = Callable[[Mas, str], SessionId]
 
-ID_HELP = "a session: its name, its UUID or 4 or more of the first characters, or mas-xxxxxxxx"
+# States of an agent in which ending it cuts something off.
+_BUSY = ("starting", "working", "blocked")
+_WAITING = "queued"
+_MOST_MESSAGES = 1000
+
 _LONGEST = 7 * 86400.0
-OPTIONAL_ID_HELP = f"{ID_HELP}; left out: the one you are in, or the only active one"
+
+
+def resolved(mas: Mas, reference: str) -> SessionId:
+    return mas.resolve(reference)
 
 
 def opened(args: Arguments) -> Mas:
@@ -44,29 +54,6 @@ def summon_server(args: Arguments, out: Render) -> None:
     open_serving(args.workspace).summon()
 
 
-def session_of(mas: Mas, reference: str | None) -> SessionId:
-    """The session that was named, else the one this process is in, else the only active one."""
-    if reference is not None:
-        return mas.resolve(reference)
-    here = inside().session
-    return mas.resolve(here) if here else mas.only_active()
-
-
-def session_and_agent(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]:
-    """`[ID] [AGENT]`: two digits are an agent, all else is a session."""
-    words = [word for word in (args.session, args.agent) if word is not None]
-    agents = [word for word in words if is_agent_id(word)]
-    sessions = [word for word in words if not is_agent_id(word)]
-    if len(agents) > 1 or len(sessions) > 1:
-        raise BadInput(f"One session and one agent (two digits) at most, not: {' '.join(map(shown, words))}")
-    return session_of(mas, sessions[0] if sessions else None), agents[0] if agents else None
-
-
-def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
-    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument("agent", nargs="?", metavar="AGENT", help=agent)
-
-
 def seconds(text: str) -> float:
     """An argument that is a time in seconds."""
     try:
@@ -78,16 +65,40 @@ def seconds(text: str) -> float:
     return value
 
 
-def add_sessions(parser: argparse.ArgumentParser, which: str, id_help: str = ID_HELP) -> None:
-    """`ID…` or `--all`."""
-    parser.add_argument("sessions", nargs="*", metavar="ID", help=id_help)
+def add_sessions(parser: argparse.ArgumentParser, which: str, text: str = SESSION_HELP) -> None:
+    """`SESSION…` or `--all`, and `--dry-run`."""
+    parser.add_argument("sessions", nargs="*", metavar="SESSION", help=text)
+    parser.add_argument("--session", dest="named", action="append", metavar="SESSION", help=argparse.SUPPRESS)
     parser.add_argument("--all", action="store_true", help=f"all {which} sessions")
+    add_dry_run(parser)
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+
+
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def need_sessions(args: Arguments) -> None:
-    """`BadInput` where neither a session nor all of them were named, or both."""
-    if bool(args.sessions) == bool(args.all):
-        raise BadInput("Which sessions? Name some, or say --all", f"mas list; mas {args.command} ID")
+    """Take up all spellings; `BadInput` where neither a session nor all of them were given, or both."""
+    args.sessions = [whole(word) for word in (*args.sessions, *(args.named or ()))]
+    args.named = None
+    if args.sessions and args.all:
+        raise BadInput("Name sessions or say --all, not both", f"mas {args.command} --all")
+    if not args.sessions and not args.all:
+        raise BadInput("Which session? Name one or more, or say --all", f"mas list; mas {args.command} SESSION")
+
+
+def chosen(mas: Mas, args: Arguments, statuses: tuple[str, ...], out: Render, find: Find = resolved) -> list[SessionId]:
+    """The sessions that were named, each once; with `--all` those in one of `statuses`."""
+    if not args.all:
+        return list(dict.fromkeys(find(mas, reference) for reference in args.sessions))
+    ids = [SessionId(info.session_id) for status in statuses for info in mas.list(status=status).sessions]
+    if not ids:
+        out.talk(f"No session is {' or '.join(statuses)}")
+    return ids
 
 
 def each_session(
@@ -96,16 +107,24 @@ def each_session(
     status: tuple[str, ...],
     do: Callable[[Mas, SessionId], Result],
     say: Callable[[Result], object],
+    find: Find = resolved,
 ) -> int:
-    """Do something to every session named, going on past failures; 0 only if all of it worked."""
+    """Do something to every session given, going on past failures; 0 only if all of it worked."""
     need_sessions(args)
     mas = opened(args)
-    if args.all:
-        ids = [SessionId(info.session_id) for word in status for info in mas.list(status=word).sessions]
-        if not ids:
-            out.talk(f"No session is {' or '.join(status)}")
-    else:
-        ids = [mas.resolve(reference) for reference in args.sessions]
+    ids = chosen(mas, args, status, out, find)
+    return show_plan(mas, args, out, ids) if args.dry_run else do_each(mas, args, out, ids, do, say)
+
+
+def do_each(
+    mas: Mas,
+    args: Arguments,
+    out: Render,
+    ids: list[SessionId],
+    do: Callable[[Mas, SessionId], Result],
+    say: Callable[[Result], object],
+) -> int:
+    """The same for sessions that were found already."""
     code, results = 0, []
     for session_id in ids:
         try:
@@ -115,8 +134,95 @@ def each_session(
                 raise
             out.error(error)
             code = 1
-    if len(ids) == 1 and not args.all:
+    _show_each(args, out, results, say)
+    return code
+
+
+def each_agent(
+    out: Render,
+    agents: list[tuple[SessionId, str]],
+    do: Callable[[SessionId, str], Result],
+    say: Callable[[Result], object],
+) -> int:
+    """Do something to every agent given, and say so at once, going on past failures; 0 only if all of it worked."""
+    code, results = 0, []
+    for session_id, agent in agents:
+        try:
+            results.append(do(session_id, agent))
+        except MasError as error:
+            if len(agents) == 1:
+                raise
+            out.error(error)
+            code = 1
+        else:
+            say(results[-1])
+    if out.as_json:
+        out.result(results[0] if len(agents) == 1 else {"agents": results}, lambda: None)
+    return code
+
+
+def show_plan(mas: Mas, args: Arguments, out: Render, ids: list[SessionId]) -> int:
+    """Say what would be done to which sessions, and print them as they are now."""
+
+    def say(info: SessionInfo) -> None:
+        out.talk(f"Would {args.command} {titled(info)}")
+        out.line(info.session_id)
+
+    _show_each(args, out, list(listed(mas, ids).values()), say)
+    return 0
+
+
+def _show_each(args: Arguments, out: Render, results: list[Result], say: Callable[[Result], object]) -> None:
+    if len(results) == 1 and not args.all and len(args.sessions) == 1:
         out.result(results[0], lambda: say(results[0]))
     else:
         out.result({"sessions": results}, lambda: [say(result) for result in results])
-    return code
+
+
+def listed(mas: Mas, ids: list[SessionId]) -> dict[SessionId, SessionInfo]:
+    """What listings say of these sessions, wherever they are kept; a damaged one could not be shown."""
+    found: dict[str, SessionInfo] = {}
+    for status in (None, "archived", "deleted"):
+        if not set(ids) <= set(found):
+            found = {info.session_id: info for info in mas.list(status=status).sessions} | found
+    return {session_id: found[session_id] for session_id in ids if session_id in found}
+
+
+def titled(info: SessionInfo) -> str:
+    """A session for a sentence."""
+    return f"{info.tmux_session} ({', '.join(filter(None, (info.status, info.name)))})"
+
+
+def gone(status: str) -> Find:
+    """Finds sessions among those that are kept as archived or deleted."""
+
+    def find(mas: Mas, reference: str) -> SessionId:
+        try:
+            return find_session(reference, ((info.session_id, info.name) for info in mas.list(status=status).sessions))
+        except NoSession:
+            raise NoSession(reference, f"mas list --status {status}") from None
+
+    return find
+
+
+def running(sessions: Iterable[SessionInfo]) -> list[tuple[SessionId, str | None]]:
+    return [(SessionId(info.session_id), None) for info in sessions if info.status == "active"]
+
+
+def work_of(mas: Mas, agents: Iterable[tuple[SessionId, str | None]]) -> str:
+    """What ending these agents (None: all of a session) would cut off, in words; nothing if nothing."""
+    working = waiting = 0
+    for session_id, only in agents:
+        try:
+            busy = [one.id for one in mas.agents(session_id) if one.state in _BUSY and only in (None, one.id)]
+            sent = mas.messages(session_id, limit=_MOST_MESSAGES).messages if only is None else ()
+        except MasError:
+            # It is damaged or going; that is said by what is done to it.
+            continue
+        working += len(busy)
+        waiting += sum(any(to.state == _WAITING for to in message.deliveries) for message in sent)
+    parts = (
+        f"{count(working, 'agent')} {'is' if working == 1 else 'are'} working" if working else "",
+        f"{count(waiting, 'message')} {'is' if waiting == 1 else 'are'} waiting" if waiting else "",
+    )
+    return ", ".join(filter(None, parts))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from mas.cli.command import Arguments, opened
-from mas.cli.main import COMMANDS, command_parser, load, top_parser
+from mas.cli.main import ALIASES, COMMANDS, COMMON, command_parser, load, top_parser
 from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
@@ -41,6 +42,8 @@ _OF_STATUS = {
 }
 _PATHS = {"FILE": ":files", "DIR": ":directories"}
 _GROUPS = {"managers": "the first of every unit", "all": "everybody", "person": "whoever reads the inbox"}
+# Names that no shell would take apart.
+_PLAIN = re.compile(r"[\w.@+-]+")
 # Looking at a session asks tmux once; a prompt must not wait for hundreds.
 _MOST_LOOKS = 8
 
@@ -63,6 +66,8 @@ class Line(NamedTuple):
     """The option whose value the unfinished word is."""
     only_words: bool
     """Whether `--` has ended the options."""
+    session: str | None
+    """What stands before the colon of the unfinished word."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,14 +98,17 @@ def _where(line: Line, args: Arguments) -> Arguments:
 
 def _read(given: list[str]) -> Line:
     """Understand a line as the parsers would, had it ended here."""
-    # bash hands over `--team=so` as three words, other shells as one.
-    *before, start = [*given, ""] if given[-1] == "=" else given
-    before = [word for word in before if word != "="]
+    # bash hands over `--team=so` and `web:21` as three words, other shells as one.
+    *before, start = [*given, ""] if given[-1] in ("=", ":") else given
+    before, session = _joined([word for word in before if word != "="])
     glued = ""
     if start.startswith("--") and "=" in start:
         option, _, start = start.partition("=")
         glued = f"{option}="
         before.append(option)
+    elif ":" in start and not start.startswith("-"):
+        session, _, start = start.rpartition(":")
+        glued = f"{session}:"
     actions = top_parser()._actions
     command: str | None = None
     words: list[str] = []
@@ -119,11 +127,26 @@ def _read(given: list[str]) -> Line:
                 options[action.dest] = value
                 asked = action if action.nargs != 0 and not value else None
         elif command is None:
-            command = word
+            command = word = ALIASES.get(word, word)
             actions = command_parser(word, load(word))._actions if word != "help" else []
         else:
             words.append(word)
-    return Line(start, glued, command, actions, words, options, asked, only_words)
+    return Line(start, glued, command, actions, words, options, asked, only_words, session)
+
+
+def _joined(words: list[str]) -> tuple[list[str], str | None]:
+    """The words with those put together that bash cut at a colon, and what stands before a last colon."""
+    joined: list[str] = []
+    glue = False
+    for word in words:
+        if joined and (glue or word == ":"):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        glue = word == ":"
+    if not glue:
+        return joined, None
+    return joined[:-1], joined[-1].rpartition(":")[0]
 
 
 def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:
@@ -143,9 +166,11 @@ def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:
 def _options(line: Line) -> Iterator[Candidate]:
     for action in line.actions:
         again = action.dest not in line.options or isinstance(action, argparse._AppendAction)
+        name = action.dest.replace("_", "-")
+        text = COMMON[name][1] if name in COMMON else action.help or ""
         for option in action.option_strings:
-            if again and option.startswith("--"):
-                yield option, action.help or ""
+            if again and option.startswith("--") and text != argparse.SUPPRESS:
+                yield option, text
 
 
 def _next_word(line: Line, where: Arguments) -> Iterator[Candidate]:
@@ -170,10 +195,17 @@ def _values(action: argparse.Action, line: Line, where: Arguments) -> Iterator[C
         yield _PATHS[str(action.metavar)], ""
     elif action.dest == "team":
         yield from _teams(where)
-    elif action.dest in ("session", "sessions"):
-        yield from _sessions(opened(where), line)
-    elif action.dest in ("agent", "sender", "target"):
+    elif action.dest == "provider":
+        yield from _providers(opened(where))
+    elif line.session is not None:
         yield from _agents(opened(where), line, with_groups=action.dest == "target")
+    elif action.dest in ("session", "sessions", "named"):
+        yield from _sessions(opened(where), line)
+    elif action.dest in ("agent", "agents", "as_agent", "sender", "target"):
+        mas = opened(where)
+        yield from _agents(mas, line, with_groups=action.dest == "target")
+        if action.dest in ("agents", "target") and line.start:
+            yield from _agents_of_sessions(mas, line)
 
 
 def _teams(where: Arguments) -> Iterator[Candidate]:
@@ -194,13 +226,31 @@ def _sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
         if info.session_id not in line.words:
             about = f"{info.status} {info.name or ''}".strip()
             yield info.session_id, about
+            if info.name and _PLAIN.fullmatch(info.name) and info.name not in line.words:
+                yield info.name, f"{info.status} {info.tmux_session}"
             if line.start.startswith("m"):
                 yield info.tmux_session, about
 
 
+def _providers(mas: Mas) -> Iterator[Candidate]:
+    for provider in mas.providers():
+        yield provider.id, provider.description if provider.installed else "not installed"
+
+
+def _agents_of_sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
+    """`SESSION:AGENT` for the active sessions that the unfinished word could begin."""
+    for info in mas.list("active", agents=True).sessions[:_MOST_LOOKS]:
+        for title in filter(None, (info.name, info.session_id[:8])):
+            if title.startswith(line.start) and _PLAIN.fullmatch(title):
+                yield from ((f"{title}:{agent.id}", agent.role) for agent in info.agents)
+
+
 def _agents(mas: Mas, line: Line, with_groups: bool) -> Iterator[Candidate]:
     """The agents of the session named, else of the one this is in, else of the active ones."""
-    named = [word for word in (line.options.get("session"), *line.words) if word and not is_agent_id(word)]
+    given = [word.rpartition(":")[0] if ":" in word else word for word in line.words if not is_agent_id(word)]
+    # In `send` and the like a word is no session unless a colon says so.
+    words = given if not any(action.dest == "target" for action in line.actions) else []
+    named = [word for word in (line.session, line.options.get("named"), *words) if word]
     reference = named[0] if named else inside().session
     references = [reference] if reference else [info.session_id for info in mas.list("active").sessions[:_MOST_LOOKS]]
     agents: dict[str, str] = {}

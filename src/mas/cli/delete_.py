@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
-from mas.cli.command import Arguments, add_sessions, each_session, need_sessions, opened
+from mas.cli.command import (
+    add_sessions,
+    add_yes,
+    chosen,
+    do_each,
+    listed,
+    need_sessions,
+    opened,
+    running,
+    show_plan,
+    titled,
+    work_of,
+)
 from mas.cli.render import Render
+from mas.cli.target import Arguments
 from mas.model.errors import BadInput
+from mas.model.ids import SessionId
 from mas.model.views import SessionInfo
+from mas.service.mas import Mas
 
 EXAMPLES = """
-mas delete 550e8400
+mas delete web
 mas delete --all --yes
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_sessions(parser, "stopped and damaged")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_yes(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     need_sessions(args)
-    if not args.yes:
-        what = "all stopped and damaged sessions" if args.all else ", ".join(_named(args))
-        if not out.ask(f"Delete {what}? They go to the trash."):
-            raise BadInput("Nothing was deleted", f"mas delete {' '.join(args.sessions) or '--all'} --yes")
+    mas = opened(args)
+    ids = chosen(mas, args, ("stopped", "error"), out)
+    if args.dry_run:
+        return show_plan(mas, args, out, ids)
+    if ids and not args.yes:
+        if not out.can_ask:
+            raise BadInput("Deleting needs --yes where nobody can be asked", f"mas delete {_again(args)} --yes")
+        if not out.ask(_question(ids, mas)):
+            out.talk("Nothing was deleted")
+            return 1
 
     def say(session: SessionInfo) -> None:
         out.talk(f"Deleted {session.tmux_session}; back with: mas undelete {session.session_id[:8]}")
         out.line(session.session_id)
 
-    return each_session(args, out, ("stopped", "error"), lambda mas, session_id: mas.delete(session_id), say)
+    return do_each(mas, args, out, ids, lambda mas, session_id: mas.delete(session_id), say)
 
 
-def _named(args: Arguments) -> list[str]:
-    mas = opened(args)
-    # Not `show`: a damaged session cannot be shown, yet somebody may want to be rid of it.
-    listed = {info.session_id: info for info in mas.list().sessions}
-    found = [listed[mas.resolve(reference)] for reference in args.sessions]
-    return [
-        f"{session.tmux_session} ({session.status}{', ' + session.name if session.name else ''})" for session in found
-    ]
+def _question(ids: list[SessionId], mas: Mas) -> str:
+    found = listed(mas, ids).values()
+    work, what = work_of(mas, running(found)), ", ".join(map(titled, found))
+    return f"Delete {what}? {f'{work}. ' if work else ''}{'They go' if len(ids) > 1 else 'It goes'} to the trash."
+
+
+def _again(args: Arguments) -> str:
+    return "--all" if args.all else " ".join(map(shlex.quote, args.sessions))

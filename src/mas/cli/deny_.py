@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.approve_ import answered
-from mas.cli.command import Arguments, add_session_and_agent
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_agents
 
 EXAMPLES = """
 mas deny 00
-mas deny 550e8400 21
+mas deny web:21
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "the agent that asks (two digits)")
+    add_agents(parser, "the agent that asks (two digits), or several")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -6,21 +6,23 @@ import argparse
 import os
 import shlex
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.errors import NotFound
 from mas.service.environment import REMOVED
 
 EXAMPLES = """
-eval "$(mas env 550e8400)"
-eval "$(mas env 550e8400 --agent 21)"
+eval "$(mas env web)"
+eval "$(mas env web:21)"
 . "$(mas env --shell-lib)"
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument("--agent", help="also say which agent to be")
+    add_session_and_agent(parser, "with an agent (two digits), also what makes a program that agent")
+    for spelling, text in (("--as", "which agent to be"), ("--agent", argparse.SUPPRESS)):
+        parser.add_argument(spelling, dest="as_agent", metavar="AGENT", help=text)
     parser.add_argument(
         "--shell-lib", action="store_true", help="print where session.sh is, functions for bash to source"
     )
@@ -32,7 +34,8 @@ def run(args: Arguments, out: Render) -> int:
         out.result({"path": path}, lambda: out.line(path))
         return 0
     mas = opened(args)
-    found = mas.env(session_of(mas, args.session), args.agent)
+    session_id, agent = session_and_agent(mas, args)
+    found = mas.env(session_id, args.as_agent or agent)
     lines = [f"export {key}={shlex.quote(value)}" for key, value in found.items()]
     out.result(found, lambda: out.line("\n".join([*lines, f"unset {' '.join(REMOVED)}"])))
     return 0

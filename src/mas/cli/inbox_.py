@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import opened
 from mas.cli.render import Render, when
+from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.message import Box, Message
 from mas.settings import inside
 
 EXAMPLES = """
 mas inbox
-mas inbox 550e8400 21
+mas inbox web:21
 mas inbox 21 --sent
-mas inbox 550e8400 --limit 1000 --json
+mas inbox web --limit 1000 --json
 """
 _SHOWN = 72
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "an agent (two digits); left out: the agent you are, else everybody")
+    add_session_and_agent(parser, "without an agent (two digits): the agent you are, else everybody")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sent", action="store_true", help="messages from the agent, not to it")
     which.add_argument("--all", action="store_true", help="messages to and from the agent")

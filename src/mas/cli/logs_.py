@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.errors import BadInput
 
 EXAMPLES = """
 mas logs
-mas logs 550e8400 21 -n 200
+mas logs web:21 -n 200
 mas logs 21 --follow
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "an agent (two digits); left out: the session's own log")
+    add_session_and_agent(parser, "without an agent (two digits): the session's own log")
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
 

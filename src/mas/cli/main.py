@@ -80,7 +80,22 @@ _ONLY_HERE = ("up", "init", "serve", "url", "token")
 _FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask", "mcp")
 _NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
 _TAKE_A_VALUE = ("--workspace", "--url", "--token", "--token-file", "--ca")
+# What other programs taught people to type.
+ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
+# Options of every command that would do nothing in these, and are not taken.
+_NO_PRODUCT = ("workspace", "url", "token", "token-file", "ca")
+_WITHOUT: dict[str, tuple[str, ...]] = {"attach": ("json",), "completion": _NO_PRODUCT, "version": _NO_PRODUCT}
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+
+# The options of every command: what stands behind each, and what it means.
+COMMON: dict[str, tuple[str | None, str]] = {
+    "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest with .masrc)"),
+    "url": ("URL", "work through the server there (default: $MAS_URL, else none)"),
+    "token": ("TOKEN", "the server's token (default: $MAS_TOKEN)"),
+    "token-file": ("FILE", "a file with the token (default: $MAS_TOKEN_FILE)"),
+    "ca": ("FILE", "certificates to trust the server by (default: $MAS_CA)"),
+    "json": (None, "print what the API would answer"),
+}
 
 EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (BadInput, 2),
@@ -96,7 +111,7 @@ EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
 EXIT_CODE_HELP = """\
 exit codes:
   0  it worked                 4  the session is in another state, busy or archived
-  1  it failed                 5  a file is damaged (mas repair)
+  1  it failed, or you said no 5  a file is damaged (mas repair)
   2  bad arguments             6  the disk is full or refused
   3  no such workspace,        7  tmux, a server, a program or isolation is missing
      session or agent          8  the token is missing, wrong or may not do this
@@ -183,6 +198,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
         return 0 if top.help else 2
     if command == "help":
         return _dispatch([*rest[:1], "--help"], out)
+    command = ALIASES.get(command, command)
     module = load(command)
     try:
         args = parsed(command_parser(command, module), rest)
@@ -190,6 +206,10 @@ def _dispatch(argv: list[str], out: Render) -> int:
         out.raw(str(asked))
         return 0
     args.command = command
+    for name in _WITHOUT.get(command, ()):
+        if getattr(top, name.replace("-", "_")):
+            raise BadInput(f"mas {command} has no --{name}", f"mas {command} --help")
+        setattr(args, name.replace("-", "_"), None)
     args.workspace = args.workspace or top.workspace
     options = ServerOptions(
         args.url or top.url, args.token or top.token, args.token_file or top.token_file, args.ca or top.ca
@@ -255,7 +275,8 @@ def top_parser() -> Parser:
     parser = Parser(prog="mas", add_help=False, allow_abbrev=False)
     parser.add_argument("-h", "--help", action="store_true", help="show all commands")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
-    _add_common(parser)
+    for name, (_, text) in COMMON.items():
+        _add_common(parser, name, text)
     return parser
 
 
@@ -263,26 +284,33 @@ def command_parser(command: str, module: CommandModule) -> Parser:
     parser = Parser(
         prog=f"mas {command}",
         description=(module.__doc__ or "").partition(": ")[2],
-        epilog="examples:\n" + "".join(f"  {line}\n" for line in module.EXAMPLES.strip().splitlines()),
+        epilog=_epilog(command, module),
         formatter_class=Formatter,
         allow_abbrev=False,
     )
     module.arguments(parser)
-    _add_common(parser)
+    for name in _common_of(command):
+        # One line below says where they are explained.
+        _add_common(parser, name, argparse.SUPPRESS)
     return parser
 
 
-def _add_common(parser: Parser) -> None:
-    parser.add_argument(
-        "--workspace",
-        metavar="DIR",
-        help="the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest with .masrc)",
-    )
-    parser.add_argument("--url", metavar="URL", help="work through the server there (default: $MAS_URL, else none)")
-    parser.add_argument("--token", metavar="TOKEN", help="the server's token (default: $MAS_TOKEN)")
-    parser.add_argument("--token-file", metavar="FILE", help="a file with the token (default: $MAS_TOKEN_FILE)")
-    parser.add_argument("--ca", metavar="FILE", help="certificates to trust the server by (default: $MAS_CA)")
-    parser.add_argument("--json", action="store_true", help="print what the API would answer")
+def _common_of(command: str) -> list[str]:
+    return [name for name in COMMON if name not in _WITHOUT.get(command, ())]
+
+
+def _epilog(command: str, module: CommandModule) -> str:
+    lines = [f"  {line}\n" for line in module.EXAMPLES.strip().splitlines()]
+    options = " ".join(f"--{name}" for name in _common_of(command))
+    return f"common options (mas --help): {options}\n\nexamples:\n{''.join(lines)}"
+
+
+def _add_common(parser: Parser, name: str, text: str) -> None:
+    metavar, _ = COMMON[name]
+    if metavar:
+        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+    else:
+        parser.add_argument(f"--{name}", action="store_true", help=text)
 
 
 def top_help() -> str:
@@ -294,5 +322,9 @@ def top_help() -> str:
     for title, group in GROUPS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name:<13} {summary}" for name, summary in group.items()]
-    lines += ["", "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
+    lines += ["", "Options of every command, before or after it:"]
+    options = {f"--{name} {metavar or ''}".rstrip(): text for name, (metavar, text) in COMMON.items()}
+    lines += [f"  {option:<18} {text}" for option, text in options.items()]
+    words = "A SESSION is a name or an id, an AGENT two digits; SESSION:AGENT is both (mas send web:21 …)."
+    lines += ["", words, "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
     return "\n".join(lines)

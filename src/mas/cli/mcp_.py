@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from mas.bootstrap import open_mas, open_remote, own_server
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_as, add_session_and_agent, given_session_and_agent, session_of
 from mas.model.errors import Forbidden
 from mas.model.ids import SessionId, parse_agent_id, shown
 from mas.service.mas import Mas
@@ -14,15 +15,13 @@ from mas.settings import Inside, ServerAddress, as_agent
 
 EXAMPLES = """
 mas mcp
-mas mcp --session 550e8400 --as 21
+mas mcp web:21
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument(
-        "--as", dest="sender", metavar="AGENT", help="who calls the tools (default: the agent you are, else a person)"
-    )
+    add_session_and_agent(parser, "with an agent (two digits), as that agent")
+    add_as(parser, "as which agent (default: the agent you are, else a person)")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -30,17 +29,18 @@ def run(args: Arguments, out: Render) -> int:
     from mas.mcp.tools import Speaker
 
     here = as_agent(args.url, args.workspace)
-    agent = parse_agent_id(args.sender) if args.sender is not None else None
+    named, agent = given_session_and_agent(args)
+    agent = agent if args.sender is None else parse_agent_id(args.sender)
     if here and agent not in (None, here.agent):
         raise Forbidden(f"Agent {here.agent} cannot speak as {shown(agent or '')}")
     if here is None:
         mas = opened(args)
-        session = session_of(mas, args.session)
+        session = session_of(mas, named)
         serve_stdio(lambda: Speaker(mas, session, agent))
         return 0
     own = _Own(here)
     # Its program asks for the tools once, at its start; the server may come up after that.
-    session = own.product().resolve(args.session) if args.session is not None else SessionId(here.session or "")
+    session = own.product().resolve(named) if named is not None else SessionId(here.session or "")
     serve_stdio(lambda: Speaker(own.product(), session, here.agent))
     return 0
 

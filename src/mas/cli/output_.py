@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.errors import BadInput
 from mas.settings import as_agent
 
 EXAMPLES = """
 mas output 00
-mas output 550e8400 21 --lines 200
+mas output web:21 --lines 200
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "an agent (two digits)")
+    add_session_and_agent(parser, "an agent (two digits) is needed")
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
 
 
@@ -24,7 +25,7 @@ def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id, agent = session_and_agent(mas, args)
     if agent is None:
-        raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]} 00")
+        raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]}:00")
     if args.lines < 1:
         raise BadInput("--lines takes a number, 1 or more")
     # A server knows by the token who asks.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, opened
+from mas.cli.command import Arguments, add_dry_run, add_yes, opened
 from mas.cli.render import Render, count, size, when
+from mas.model.errors import BadInput
 from mas.model.reports import PrunePlan
 from mas.model.retention import parse_age
 from mas.service.prune import PRUNABLE, Policy
@@ -31,8 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy", action="store_true", help="what retention of the workspace's config.json says, instead"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_dry_run(parser)
+    add_yes(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -45,11 +46,13 @@ def run(args: Arguments, out: Render) -> int:
     elif not args.dry_run:
         if not out.as_json:
             _table(plan, out)
-        if args.yes or out.ask("Prune these?"):
-            plan = mas.prune(policy, dry_run=False)
-            out.talk(f"Pruned {count(len(plan.items), 'session')}, {size(sum(item.disk for item in plan.items))}")
-        else:
-            out.talk("Nothing was pruned; run it again with --yes")
+        if not args.yes and not out.can_ask:
+            raise BadInput("Pruning needs --yes where nobody can be asked", "the same command with --yes")
+        if not args.yes and not out.ask("Prune these?"):
+            out.talk("Nothing was pruned")
+            return 1
+        plan = mas.prune(policy, dry_run=False)
+        out.talk(f"Pruned {count(len(plan.items), 'session')}, {size(sum(item.disk for item in plan.items))}")
         if not out.as_json:
             return 0
     out.result(plan, lambda: _table(plan, out))

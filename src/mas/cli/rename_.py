@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import SESSION_HELP, Arguments, whole
 
 EXAMPLES = """
 mas rename 550e8400 web
@@ -14,13 +15,13 @@ mas rename web shop
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", help=ID_HELP)
+    parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
     parser.add_argument("name", metavar="NEW-NAME", help="a name that no other session has that is not deleted")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session = mas.rename(mas.resolve(args.session), args.name)
+    session = mas.rename(mas.resolve(whole(args.session)), args.name)
     out.talk(f"Renamed {session.tmux_session} to {session.name}")
     out.result(session, lambda: out.line(session.session_id))
     return 0

@@ -120,6 +120,11 @@ class Render:
         if error.hint:
             self.talk(f"hint:  {error.hint}")
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person is there to be asked."""
+        return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+
     def ask(self, question: str) -> bool:
         """Ask a person; where there is none, the answer is no."""
         if not _is_terminal(sys.stdin):

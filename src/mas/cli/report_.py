@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import BadInput
+from mas.model.ids import parse_agent_id
 from mas.model.report import REPORTED
-from mas.settings import inside
 
 EXAMPLES = """
 mas report "Reading the specification"
 mas report --state blocked "Which of the two designs?"
-mas report --session 550e8400 --as 21 "Waiting for the review"
+mas report web:21 "Waiting for the review"
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument("--as", dest="sender", metavar="AGENT", help="who says it (default: the agent you are)")
+    add_session_option(parser)
+    add_as(parser, "as which agent (default: the agent you are)")
     parser.add_argument(
         "--state", choices=[str(state) for state in REPORTED], metavar="STATE", help=f"one of {', '.join(REPORTED)}"
     )
+    parser.add_argument("target", nargs="?", metavar="SESSION:AGENT", help="as which agent, in one word")
     parser.add_argument("text", metavar="TEXT", help="a line or a few")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    agent = args.sender or inside().agent
+    session_id, agent = session_and_target(mas, args)
+    agent = parse_agent_id(agent) if agent else speaker(args, session_id)
     if agent is None:
-        raise BadInput("Which agent says this? You are not one", "mas report --session ID --as AGENT TEXT")
-    told = mas.report(session_of(mas, args.session), agent, args.text, args.state)
+        raise BadInput("Which agent says this? You are not one", f"mas report {session_id[:8]}:00 TEXT")
+    told = mas.report(session_id, agent, args.text, args.state)
     out.result(told, lambda: None)
     return 0

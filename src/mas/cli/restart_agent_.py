@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, add_session_and_agent, opened, session_and_agent
+from mas.cli.command import add_yes, each_agent, opened, work_of
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_agents, agents_of
 from mas.model.errors import BadInput
+from mas.model.reports import RestartedAgent
 from mas.settings import inside
 
 EXAMPLES = """
 mas restart-agent --force 00
-mas restart-agent 550e8400 21 --force
+mas restart-agent web:21 web:22 --force
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "the agent (two digits)")
+    add_agents(parser, "the agent (two digits), or several")
     parser.add_argument("--force", action="store_true", help="end it first if it still runs")
+    add_yes(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id, agent = session_and_agent(mas, args)
-    if agent is None:
-        raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas restart-agent {session_id[:8]} 00")
+    agents = agents_of(mas, args)
     here = inside()
-    if (here.session, here.agent) == (session_id, agent):
-        raise BadInput(f"This is agent {agent}: it would be ended before it could be started again")
-    found = mas.restart_agent(session_id, agent, args.force)
-    for warning in found.warnings:
-        out.talk(warning)
-    out.talk(f"Restarted agent {agent} in {found.agent.pane}")
-    if out.as_json:
-        out.result(found, lambda: None)
-    return 0
+    if (here.session, here.agent) in agents:
+        raise BadInput(f"This is agent {here.agent}: it would be ended before it could be started again")
+    if args.force and not args.yes and out.can_ask and (work := work_of(mas, agents)):
+        named = ", ".join(f"{session_id[:8]}:{agent}" for session_id, agent in agents)
+        if not out.ask(f"End and restart {named}? {work}."):
+            out.talk("Nothing was restarted")
+            return 1
+
+    def say(found: RestartedAgent) -> None:
+        for warning in found.warnings:
+            out.talk(warning)
+        out.talk(f"Restarted agent {found.agent.id} in {found.agent.pane}")
+
+    return each_agent(out, agents, lambda session_id, agent: mas.restart_agent(session_id, agent, args.force), say)

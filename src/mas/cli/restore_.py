@@ -12,7 +12,7 @@ from mas.model.views import SessionDetail
 from mas.service.mas import Mas
 
 EXAMPLES = """
-mas restore 550e8400
+mas restore web
 mas restore --all
 mas restore --all --stopped
 """

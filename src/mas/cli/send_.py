@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, seconds, session_of
+from mas.cli.command import opened, seconds
 from mas.cli.entry import everything
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import BadInput
+from mas.model.ids import SessionId
 from mas.model.message import LARGEST, DeliveryState
 from mas.model.reports import Sent
-from mas.settings import inside
+from mas.service.mas import Mas
 
 EXAMPLES = """
 mas send 00 "Plan the release"
-mas send --session 550e8400 development "Pull before you push"
+mas send web:21 "Pull before you push"
+mas send --session web development "Pull before you push"
 mas send managers - < brief.md
 mas send 21 --file brief.md
 mas send person "The release is out"
@@ -25,13 +28,8 @@ _WAIT = 2.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", help=OPTIONAL_ID_HELP)
-    parser.add_argument(
-        "--from",
-        dest="sender",
-        metavar="AGENT",
-        help="who sends it (default: the agent you are, else a person)",
-    )
+    add_session_option(parser)
+    add_as(parser, "as which agent (default: the agent you are, else a person)", "--from")
     parser.add_argument(
         "--id", dest="message_id", metavar="MESSAGE-ID", help="its id; sent again with the same one, nothing is typed"
     )
@@ -49,16 +47,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def add_message(parser: argparse.ArgumentParser) -> None:
     """Whom it is for, and the text or where it comes from."""
     parser.add_argument("--file", metavar="FILE", help="read the text from a file")
-    parser.add_argument("target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person")
+    parser.add_argument(
+        "target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person; or SESSION:TARGET"
+    )
     parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the text; - or nothing reads standard input")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id = session_of(mas, args.session)
+    session_id, target = whom(mas, args)
+    sender = speaker(args, session_id)
     text = message_text(args, out)
-    sender = args.sender or inside().agent
-    sent = mas.send(session_id, args.target, text, sender, args.message_id, args.force, args.wait)
+    sent = mas.send(session_id, target, text, sender, args.message_id, args.force, args.wait)
     for state, agents in _by_state(sent).items():
         talk = out.warn if state.startswith(DeliveryState.UNDELIVERED) else out.talk
         talk(f"{state}: {', '.join(agents)}")
@@ -66,6 +66,17 @@ def run(args: Arguments, out: Render) -> int:
     if out.as_json:
         out.result(sent, lambda: None)
     return 0
+
+
+def whom(mas: Mas, args: Arguments) -> tuple[SessionId, str]:
+    """The session and whom in it a message is for."""
+    session_id, target = session_and_target(mas, args)
+    if target is None:
+        prefix = session_id[:8]
+        raise BadInput(
+            "To whom?", f"mas show {prefix}; mas {args.command} {prefix}:00 …; mas {args.command} {prefix}:all …"
+        )
+    return session_id, target
 
 
 def _by_state(sent: Sent) -> dict[str, list[str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, session_of
+from mas.cli.command import opened
 from mas.cli.render import Render, count, when
+from mas.cli.target import Arguments, add_session, given_session, session_of
 from mas.model.isolation import Isolation, Mode, SessionLimits, shown_limits, shown_policy
 from mas.model.principal import named_by
 from mas.model.reports import AgentList
@@ -14,18 +15,18 @@ from mas.model.views import AgentView, SessionDetail
 
 EXAMPLES = """
 mas show
-mas show 550e8400
+mas show web
 mas show mas-550e8400 --json
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="?", metavar="ID", help=OPTIONAL_ID_HELP)
+    add_session(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id = session_of(mas, args.session)
+    session_id = session_of(mas, given_session(args))
     if args.server and named_by(args.server.token or ""):
         # An agent's token is good for the team, not for where and how it is kept.
         agents = mas.agents(session_id)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.command import opened
 from mas.cli.listing import add_limit, add_output, add_sort, add_watch, watched
 from mas.cli.render import Render, count, size
+from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.isolation import shown_size
 from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
 
 EXAMPLES = """
 mas stats
-mas stats 550e8400 --json
+mas stats web --json
 mas stats --sort cpu -n 5 --watch
 """
 # Most first.
@@ -20,7 +21,7 @@ _AMOUNTS = ("cpu", "memory", "disk")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", nargs="?", metavar="ID", help=f"{ID_HELP}, with each of its agents; left out: all")
+    add_session(parser, f"{SESSION_HELP}, with each of its agents; left out: all")
     add_sort(parser, ("created", "name", "status", *_AMOUNTS), "cpu, memory and disk: most first (default: created)")
     add_limit(parser, "at most N sessions")
     add_output(parser, "full ids", "the name, or the id of a session without one")
@@ -29,7 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id = mas.resolve(args.session) if args.session else None
+    given = given_session(args)
+    session_id = None if given is None else mas.resolve(given)
     return watched(
         args.watch,
         out,

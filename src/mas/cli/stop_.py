@@ -4,27 +4,53 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, add_sessions, each_session, opened, session_of
+from mas.cli.command import (
+    add_sessions,
+    add_yes,
+    chosen,
+    do_each,
+    listed,
+    need_sessions,
+    opened,
+    running,
+    show_plan,
+    titled,
+    work_of,
+)
 from mas.cli.render import Render
+from mas.cli.target import OPTIONAL_SESSION_HELP, Arguments, session_of
 from mas.model.views import SessionDetail
 
 EXAMPLES = """
 mas stop
-mas stop 550e8400 9b1deb4d
-mas stop --all
+mas stop web 550e8400
+mas stop --all --yes
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "active", OPTIONAL_ID_HELP)
+    add_sessions(parser, "active", OPTIONAL_SESSION_HELP)
+    add_yes(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
-    if not args.sessions and not args.all:
-        args.sessions = [session_of(opened(args), None)]
+    mas = opened(args)
+    if not (args.sessions or args.named or args.all):
+        args.sessions = [session_of(mas, None)]
+    need_sessions(args)
+    ids = chosen(mas, args, ("active",), out)
+    if args.dry_run:
+        return show_plan(mas, args, out, ids)
+    # Scripts, which nobody can answer for, are not kept waiting.
+    if ids and not args.yes and out.can_ask:
+        found = listed(mas, ids).values()
+        work, what = work_of(mas, running(found)), ", ".join(map(titled, found))
+        if (work or args.all) and not out.ask(f"Stop {what}?{f' {work}.' if work else ''}"):
+            out.talk("Nothing was stopped")
+            return 1
 
     def say(session: SessionDetail) -> None:
         out.talk(f"Stopped {session.tmux_session}; back with: mas restore {session.session_id[:8]}")
         out.line(session.session_id)
 
-    return each_session(args, out, ("active",), lambda mas, session_id: mas.stop(session_id), say)
+    return do_each(mas, args, out, ids, lambda mas, session_id: mas.stop(session_id), say)

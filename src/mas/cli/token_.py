@@ -5,32 +5,37 @@ from __future__ import annotations
 import argparse
 
 from mas.bootstrap import open_access
-from mas.cli.command import Arguments, opened, session_of
+from mas.cli.command import opened
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_session_and_agent, given_session_and_agent, session_of
 from mas.model.errors import BadInput
 from mas.model.ids import parse_agent_id
 
 EXAMPLES = """
 mas token
 mas token --rotate
-mas token --agent 21 --session 550e8400
+mas token web:21
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rotate", action="store_true", help="a new one; the old one and all browsers are out")
-    parser.add_argument("--agent", metavar="AGENT", help="a token good for this agent's own messages only")
-    parser.add_argument("--session", metavar="ID", help="the agent's session (default: the only active one)")
+    add_session_and_agent(parser, "with an agent (two digits), a token good for this agent's own messages only")
+    for spelling, text in (("--as", "the agent"), ("--agent", argparse.SUPPRESS)):
+        parser.add_argument(spelling, dest="as_agent", metavar="AGENT", help=text)
 
 
 def run(args: Arguments, out: Render) -> int:
-    if args.rotate and args.agent:
+    session, agent = given_session_and_agent(args)
+    agent = agent if args.as_agent is None else parse_agent_id(args.as_agent)
+    if args.rotate and (session or agent):
         raise BadInput("Only the owner's token can be renewed")
+    if session and agent is None:
+        raise BadInput("For which agent?", f"mas show {session}; mas token {session}:00")
     access = open_access(args.workspace)
-    if args.agent:
+    if agent is not None:
         mas = opened(args)
-        session_id = session_of(mas, args.session)
-        agent = parse_agent_id(args.agent)
+        session_id = session_of(mas, session)
         if agent not in {known.id for known in mas.show(session_id).agents}:
             raise BadInput(f"No agent {agent} in session {session_id}", f"mas show {session_id}")
         token = access.agent_token(session_id, agent)

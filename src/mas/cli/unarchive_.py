@@ -1,25 +1,33 @@
-"""mas unarchive: Bring an archived session back as a stopped one."""
+"""mas unarchive: Bring archived sessions back as stopped ones."""
 
 from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.command import add_sessions, each_session, gone
 from mas.cli.render import Render
+from mas.cli.target import Arguments
+from mas.model.views import SessionDetail
 
 EXAMPLES = """
-mas unarchive 550e8400
+mas unarchive web
+mas unarchive --all
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="ID", help=ID_HELP)
+    add_sessions(parser, "archived")
 
 
 def run(args: Arguments, out: Render) -> int:
-    session = opened(args).unarchive(args.session, out.progress("unpacking"))
-    for warning in session.warnings:
-        out.warn(warning)
-    out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
-    out.result(session, lambda: out.line(session.session_id))
-    return 0
+    def say(session: SessionDetail) -> None:
+        for warning in session.warnings:
+            out.warn(warning)
+        out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
+        out.line(session.session_id)
+
+    progress = out.progress("unpacking")
+
+    return each_session(
+        args, out, ("archived",), lambda mas, session_id: mas.unarchive(session_id, progress), say, gone("archived")
+    )

@@ -1,26 +1,29 @@
-"""mas undelete: Bring a deleted session back from the trash, stopped."""
+"""mas undelete: Bring deleted sessions back from the trash, stopped."""
 
 from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import ID_HELP, Arguments, opened
+from mas.cli.command import add_sessions, each_session, gone
 from mas.cli.render import Render
+from mas.cli.target import Arguments
+from mas.model.views import SessionDetail
 
 EXAMPLES = """
 mas list --status deleted
-mas undelete 550e8400
+mas undelete web
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="ID", help=ID_HELP)
+    add_sessions(parser, "deleted")
 
 
 def run(args: Arguments, out: Render) -> int:
-    session = opened(args).undelete(args.session)
-    for warning in session.warnings:
-        out.warn(warning)
-    out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
-    out.result(session, lambda: out.line(session.session_id))
-    return 0
+    def say(session: SessionDetail) -> None:
+        for warning in session.warnings:
+            out.warn(warning)
+        out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
+        out.line(session.session_id)
+
+    return each_session(args, out, ("deleted",), lambda mas, session_id: mas.undelete(session_id), say, gone("deleted"))

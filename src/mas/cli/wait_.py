@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import OPTIONAL_ID_HELP, Arguments, opened, seconds, session_of
+from mas.cli.command import opened, seconds
 from mas.cli.render import Render
+from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import Conflict, TimedOut
 from mas.model.reports import Waited
-from mas.settings import inside
 
 EXAMPLES = """
 mas wait
 mas wait 00 --until idle --timeout 600
-mas wait --session 550e8400 development
+mas wait web:development
 """
 _TIMEOUT = 60.0
 _UNTIL = ("idle", "replied", "blocked", "exited", "answered")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", metavar="ID", help=OPTIONAL_ID_HELP)
+    add_session_option(parser)
+    add_as(parser, "to which agent a reply is written (default: the agent you are, else people)")
     parser.add_argument(
         "--until",
         choices=_UNTIL,
@@ -30,7 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_timeout(parser)
     parser.add_argument(
-        "target", nargs="?", default="all", metavar="TARGET", help="an agent, a unit, managers or all (the default)"
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="an agent, a unit, managers or all (the default); or SESSION:TARGET, or SESSION: for all of it",
     )
 
 
@@ -46,8 +50,8 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
-    session_id = session_of(mas, args.session)
-    waited = mas.wait(session_id, args.target, args.until, args.timeout, inside().agent)
+    session_id, target = session_and_target(mas, args)
+    waited = mas.wait(session_id, target or "all", args.until, args.timeout, speaker(args, session_id))
     out.result(waited, lambda: show(waited, out))
     check(waited, args.timeout)
     return 0

@@ -84,8 +84,11 @@ class Team(NamedTuple):
         for agent in self.agents():
             if agent.id == target:
                 return (agent,)
+        ids = " ".join(agent.id for agent in self.agents())
         names = " ".join([*(unit.name for unit in self.units), "managers", "all"])
-        raise NoAgent(f"No agent, unit or group {shown(target)} in this session (units: {names})", "mas show")
+        raise NoAgent(
+            f"No agent, unit or group {shown(target)} in this session (agents: {ids}; units: {names})", "mas show"
+        )
 
 
 def may_write(team: Team, sender: str, target: str) -> str | None:

@@ -7,13 +7,14 @@ from mas.model.team import Agent, Team, may_write
 
 
 def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]:
-    """The agents that `target` means. A sender that is no agent of the team is a person and may write to anyone.
+    """The agents that `target` means. Without a sender it is from a person, who may write to anyone.
 
     An agent that writes to a group it is in does not get its own message.
     """
     meant = team.targets(target)
-    if sender is None or all(agent.id != sender for agent in team.agents()):
+    if sender is None:
         return meant
+    check_sender(team, sender)
     others = tuple(agent for agent in meant if agent.id != sender or agent.id == target)
     if not others:
         raise NoAgent(f"Nobody but agent {sender} itself is in {target}", "mas show")
@@ -21,6 +22,13 @@ def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]
         if rule := may_write(team, sender, agent.id):
             raise Forbidden(f"Agent {sender} may not write to {agent.id} ({rule})", "mas show")
     return others
+
+
+def check_sender(team: Team, sender: str) -> None:
+    """`NoAgent` if no agent of the team is called that: nothing is sent in the name of nobody."""
+    ids = [agent.id for agent in team.agents()]
+    if sender not in ids:
+        raise NoAgent(f"No agent {sender!r} in this session to send it (there are: {' '.join(ids)})", "mas show")
 
 
 def check_may_read(team: Team, reader: str, agent: str) -> None:

@@ -16,7 +16,7 @@ from mas.model.session import Session, Status
 from mas.model.team import Agent, Team
 from mas.runtime.runtime import Paste
 from mas.service.deliver import Held, Opened, tell, why_held
-from mas.service.routing import recipients
+from mas.service.routing import check_sender, recipients
 from mas.service.team import place_of
 from mas.service.world import World
 
@@ -107,6 +107,8 @@ def _new_message(
     agents: tuple[Agent, ...] = ()
     if order.target != PERSON:
         agents = recipients(team, order.sender, order.target)
+    elif order.sender is not None:
+        check_sender(team, order.sender)
     now = world.now()
     held = {agent.id: why_held(world, session.id, agent.id) for agent in agents}
     refused = {

@@ -1,0 +1,154 @@
+"""How a session and an agent are given: the same way in every command.
+
+`SESSION` is a name or an id, `AGENT` two digits, and `SESSION:AGENT` both in one word; `SESSION:` alone is the session.
+`--session SESSION` is another spelling, and so are the two as words of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+from mas.model.errors import BadInput, Forbidden
+from mas.model.ids import SessionId, is_agent_id, parse_agent_id, shown
+from mas.service.mas import Mas
+from mas.settings import as_agent, inside
+
+Arguments = argparse.Namespace
+
+SESSION_HELP = "a session: its name, its UUID or 4 or more of the first characters, or mas-xxxxxxxx"
+OPTIONAL_SESSION_HELP = f"{SESSION_HELP}; left out: the one you are in, or the only active one"
+
+
+class Word(NamedTuple):
+    """A session, an agent (or whatever else stands behind the colon), or both."""
+
+    session: str | None
+    rest: str | None
+
+
+def split(word: str) -> Word:
+    """The two parts of a word. Without a colon it is a session, or if it is two digits an agent."""
+    session, colon, rest = word.rpartition(":")
+    if colon:
+        return Word(_there(session, word), rest or None)
+    return Word(None, word) if is_agent_id(word) else Word(word, None)
+
+
+def whole(word: str) -> str:
+    """The session that a word gives, where an agent would make no sense."""
+    session, colon, rest = word.rpartition(":")
+    if rest and colon:
+        raise BadInput(f"{shown(word)} names an agent; this is for a whole session", "mas list")
+    return _there(session, word) if colon else word
+
+
+def _there(session: str, word: str) -> str:
+    """A session before a colon: what a script left empty must not mean another one."""
+    if not session:
+        raise BadInput(f"No session before the colon: {shown(word)}", "mas list")
+    return session
+
+
+def add_session(parser: argparse.ArgumentParser, text: str = OPTIONAL_SESSION_HELP) -> None:
+    """`[SESSION]`, or `--session SESSION`."""
+    parser.add_argument("session", nargs="?", metavar="SESSION", help=text)
+    add_session_option(parser, argparse.SUPPRESS)
+
+
+def add_session_option(parser: argparse.ArgumentParser, text: str = OPTIONAL_SESSION_HELP) -> None:
+    parser.add_argument("--session", dest="named", metavar="SESSION", help=text)
+
+
+def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
+    """`[SESSION:AGENT]`, or `[SESSION] [AGENT]`."""
+    parser.add_argument("session", nargs="?", metavar="SESSION:AGENT", help=f"{OPTIONAL_SESSION_HELP}; {agent}")
+    parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent, as a word of its own")
+    add_session_option(parser, argparse.SUPPRESS)
+
+
+def add_as(parser: argparse.ArgumentParser, text: str, *spellings: str) -> None:
+    """`--as AGENT`, and how it was called before."""
+    parser.add_argument("--as", dest="sender", metavar="AGENT", help=text)
+    for spelling in spellings:
+        parser.add_argument(spelling, dest="sender", metavar="AGENT", help=argparse.SUPPRESS)
+
+
+def session_of(mas: Mas, reference: str | None) -> SessionId:
+    """The session that was given, else the one this process is in, else the only active one."""
+    if reference is not None:
+        return mas.resolve(reference)
+    here = inside().session
+    return mas.resolve(here) if here else mas.only_active()
+
+
+def given_session(args: Arguments) -> str | None:
+    """The session that `[SESSION]` or `--session` gives, if either does."""
+    return _one([*_given(args.session), *_given(args.named)])
+
+
+def session_and_agent(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]:
+    """The session and the agent that were given; without a session the usual one."""
+    session, agent = given_session_and_agent(args)
+    return session_of(mas, session), agent
+
+
+def given_session_and_agent(args: Arguments) -> Word:
+    """What `[SESSION:AGENT]`, `[SESSION] [AGENT]` and `--session` give."""
+    words = [split(word) for word in (args.session, args.agent) if word is not None]
+    session = _one([*(word.session for word in words if word.session is not None), *_given(args.named)])
+    agents = [parse_agent_id(word.rest) for word in words if word.rest]
+    if len(set(agents)) > 1:
+        raise BadInput(f"One agent at most, not {' and '.join(agents)}")
+    return Word(session, agents[0] if agents else None)
+
+
+def agents_of(mas: Mas, args: Arguments) -> list[tuple[SessionId, str]]:
+    """The agents that any number of `SESSION:AGENT`, or one `SESSION` and `AGENT…`, give; none is an error."""
+    words = [split(word) for word in args.agents]
+    bare = [word.session for word in words if word.session is not None and not word.rest]
+    base = _one([*bare, *_given(args.named)])
+    wanted = [(word.session or base, parse_agent_id(word.rest)) for word in words if word.rest]
+    if not wanted:
+        session = session_of(mas, base)
+        raise BadInput("Which agent?", f"mas show {session[:8]}; mas {args.command} {session[:8]}:00")
+    known: dict[str | None, SessionId] = {}
+    for reference, _ in wanted:
+        if reference not in known:
+            known[reference] = session_of(mas, reference)
+    return list(dict.fromkeys((known[reference], agent) for reference, agent in wanted))
+
+
+def add_agents(parser: argparse.ArgumentParser, text: str) -> None:
+    """`SESSION:AGENT…`, or `[SESSION] AGENT…`."""
+    parser.add_argument("agents", nargs="*", metavar="SESSION:AGENT", help=f"{text}; also: SESSION AGENT…, or AGENT…")
+    add_session_option(parser, argparse.SUPPRESS)
+
+
+def session_and_target(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]:
+    """Whom a `TARGET` means: behind a colon, or alone, any agent, unit or group."""
+    session, colon, rest = (args.target or "").rpartition(":")
+    given = _one([*([_there(session, args.target)] if colon else []), *_given(args.named)])
+    return session_of(mas, given), rest or None
+
+
+def speaker(args: Arguments, session_id: SessionId) -> str | None:
+    """As which agent of the session: the one that was given, else the one this process is; None: as a person."""
+    if args.sender is not None:
+        return parse_agent_id(args.sender)
+    here = inside()
+    if here.session in (None, session_id):
+        return here.agent
+    if as_agent(None, args.workspace) and not args.server:
+        raise Forbidden(f"Agent {here.agent} of session {here.session} cannot speak in another session")
+    return None
+
+
+def _given(word: str | None) -> list[str]:
+    return [] if word is None else [whole(word)]
+
+
+def _one(references: list[str]) -> str | None:
+    if len(set(references)) > 1:
+        raise BadInput(f"One session at most, not {' and '.join(map(shown, references))}")
+    return references[0] if references else None
