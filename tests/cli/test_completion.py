@@ -14,7 +14,7 @@ from tests.shell.front import mas_program
 from tests.site import Site
 from tests.terminal import Terminal
 
-COMMON = {"--help", "--workspace", "--url", "--token", "--json"}
+COMMON = {"--help", "--workspace", "--url", "--token", "--token-file", "--ca", "--json"}
 
 
 def offered(site: Site, *words: str, **options: Any) -> list[str]:
@@ -41,8 +41,8 @@ def test_each_candidate_says_what_it_is(bare: Site) -> None:
 
 def test_options_are_offered_until_they_are_used(bare: Site) -> None:
     assert set(offered(bare, "-")) == {*COMMON, "--version"}
-    assert set(offered(bare, "stop", "-")) == {*COMMON, "--all"}
-    assert set(offered(bare, "stop", "--all", "--")) == COMMON
+    assert set(offered(bare, "stop", "-")) == {*COMMON, "--all", "--dry-run", "--yes"}
+    assert set(offered(bare, "stop", "--all", "--")) == {*COMMON, "--dry-run", "--yes"}
     assert offered(bare, "start", "--team", "solo", "--pr") == ["--provider"]
     assert offered(bare, "prune", "--status", "error", "--st") == ["--status"]
     assert offered(bare, "send", "--", "-") == []
@@ -72,7 +72,7 @@ def test_sessions_are_offered_by_their_state(site: Site) -> None:
     site.mas("archive", archived)
     site.mas("delete", deleted, "--yes")
     here = [active, "a", stopped, "b"]
-    found = {command: offered(site, command, "") for command in ("show", "stats", "delete", "clone", "env")}
+    found = {command: offered(site, command, "") for command in ("show", "stats", "delete", "clone", "rename")}
     assert found == dict.fromkeys(found, here)
     assert offered(site, "stop", "") == offered(site, "send", "--session", "") == [active, "a"]
     assert offered(site, "restore", "") == offered(site, "archive", "") == [stopped, "b"]

@@ -132,9 +132,8 @@ def test_commands_for_this_machine_do_not_mind_a_server_in_the_environment(site:
 
 
 def test_an_option_that_would_do_nothing_is_refused(site: Site) -> None:
-    for args in (["version", "--url", "http://127.0.0.1:1"], ["--token", "x", "version"], ["--json", "attach"]):
-        refused = site.mas(*args, code=2).stderr
-        assert f"mas {'attach' if 'attach' in args else 'version'}" in refused
+    for args in (["version", "--url", "http://127.0.0.1:1"], ["--token", "x", "version"]):
+        assert "mas version" in site.mas(*args, code=2).stderr
 
 
 def test_attach_says_where_it_works(served: Served) -> None:

@@ -53,7 +53,7 @@ def test_a_dry_run_changes_nothing_and_no_terminal_means_no(site: Site) -> None:
     before = tree(site.root)
     assert site.json("prune", "--keep", "0", "--dry-run")["done"] is False
     assert site.json("prune", "--keep", "0")["done"] is False
-    assert "--yes" in site.mas("prune", "--keep", "0", input="y\n").stderr
+    assert "--yes" in site.mas("prune", "--keep", "0", input="y\n", code=2).stderr
     assert tree(site.root) == before
 
 

@@ -43,6 +43,15 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
 
 
+def test_an_address_with_a_sessions_name_leads_to_the_session(room: Room) -> None:
+    session = room.start("solo", "by name")
+    room.page.evaluate("location.hash = '#/sessions/by%20name/team/00'")
+    expect(room.page.get_by_role("heading", name="by name")).to_be_visible()
+    until(lambda: room.page.evaluate("location.hash") == f"#/sessions/{session}/team/00", "the id in the address")
+    room.page.evaluate("location.hash = '#/sessions/nobody'")
+    expect(room.page.get_by_text("Session not found: nobody")).to_be_visible()
+
+
 def test_stop_restore_delete_and_undo(room: Room) -> None:
     session = room.start("solo", "to-and-fro")
     row = room.row("to-and-fro")

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Api } from "../src/protocol/api.ts";
 import type { MasEvent } from "../src/protocol/shapes.ts";
 import { Live } from "../src/state/live.ts";
-import { parseRoute, sessionHref } from "../src/state/route.ts";
+import { isId, parseRoute, sessionHref, withId } from "../src/state/route.ts";
 import { ago, bytes } from "../src/state/words.ts";
 import { crop } from "../src/terminal/crop.ts";
 import { until } from "./until.ts";
@@ -142,6 +142,15 @@ test("an address leads where it came from", () => {
   assert.deepEqual(parseRoute(""), { page: "sessions" });
   assert.deepEqual(parseRoute("#/nothing/here"), { page: "nowhere" });
   assert.deepEqual(parseRoute("#/sessions/%ff/%zz"), { page: "nowhere" });
+});
+
+test("an address with a session's name becomes the same address with its id", () => {
+  const id = "550e8400-e29b-41d4-a716-446655440000";
+  const route = parseRoute("#/sessions/web%20shop/files/unit/21/a%20b.md");
+  assert.ok(route.page === "session" && route.id === "web shop" && !isId(route.id));
+  assert.equal(withId("#/sessions/web%20shop/files/unit/21/a%20b.md", id), `#/sessions/${id}/files/unit/21/a%20b.md`);
+  assert.equal(withId("#/sessions/web", id), `#/sessions/${id}`);
+  assert.ok(isId(id));
 });
 
 test("a tile shows the cursor, what is drawn just below it, and the beginning of lines where it can", () => {

@@ -176,7 +176,9 @@ def _options(line: Line) -> Iterator[Candidate]:
 def _next_word(line: Line, where: Arguments) -> Iterator[Candidate]:
     """Candidates for the first word that is still to come."""
     slots = [action for action in line.actions if not action.option_strings]
-    if {"session", "agent"} <= {slot.dest for slot in slots}:
+    if line.session is not None and slots:
+        yield from _values(slots[0], line, where)
+    elif {"session", "agent"} <= {slot.dest for slot in slots}:
         # `[ID] [AGENT]`, in either order.
         if len(line.words) < len(slots):
             agent_given = any(is_agent_id(word) for word in line.words)

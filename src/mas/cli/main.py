@@ -84,7 +84,7 @@ _TAKE_A_VALUE = ("--workspace", "--url", "--token", "--token-file", "--ca")
 ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
 # Options of every command that would do nothing in these, and are not taken.
 _NO_PRODUCT = ("workspace", "url", "token", "token-file", "ca")
-_WITHOUT: dict[str, tuple[str, ...]] = {"attach": ("json",), "completion": _NO_PRODUCT, "version": _NO_PRODUCT}
+_WITHOUT: dict[str, tuple[str, ...]] = {"completion": _NO_PRODUCT, "version": _NO_PRODUCT}
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 # The options of every command: what stands behind each, and what it means.

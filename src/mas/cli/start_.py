@@ -131,5 +131,5 @@ def tell_started(session: SessionDetail, out: Render) -> None:
         f"in {short_path(session.working_dir)}"
     )
     first = session.agents[0].id
-    out.talk(f'next:  mas attach {prefix}  ·  mas send --session {prefix} {first} "hello"  ·  mas stop {prefix}')
+    out.talk(f'next:  mas attach {prefix}  ·  mas send {prefix}:{first} "hello"  ·  mas stop {prefix}')
     out.result(session, lambda: out.line(session.session_id))

@@ -4,11 +4,11 @@ import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } fro
 import { Count, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
 import { later } from "../parts/later.tsx";
-import type { AgentState, SessionDetail } from "../protocol/shapes.ts";
-import { useCell, useKeys, useNow, useWatched } from "../state/hooks.ts";
+import type { AgentState, SessionDetail, SessionInfo } from "../protocol/shapes.ts";
+import { useCell, useKeys, useLoaded, useNow, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
-import { sessionHref, type Route, type Tab } from "../state/route.ts";
+import { isId, sessionHref, withId, type Route, type Tab } from "../state/route.ts";
 import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
 import { Screens } from "../terminal/screen.ts";
 import { AgentView } from "./Agent.tsx";
@@ -27,6 +27,20 @@ const TABS: readonly [Tab, string][] = [
 ];
 
 export default function SessionPage({ route }: { route: Here }): ReactNode {
+  return isId(route.id) ? <ById route={route} /> : <ByName name={route.id} />;
+}
+
+/** Finds the session that an address names, and goes on with its id: that stays good when the session is renamed. */
+function ByName({ name }: { name: string }): ReactNode {
+  const { api } = useMas();
+  const { value, problem, again } = useLoaded(() => api.get<SessionInfo>("/resolve", { reference: name }), [name]);
+  useEffect(() => {
+    if (value) location.replace(withId(location.hash, value.sessionId));
+  }, [value]);
+  return problem ? <ProblemBox problem={problem} retry={again} /> : <Loading what="the session" />;
+}
+
+function ById({ route }: { route: Here }): ReactNode {
   const session = useWatched(route.id);
   if (!session) return <Loading what="the session" />;
   return <Known route={route} session={session} />;

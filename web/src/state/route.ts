@@ -26,6 +26,17 @@ export function parseRoute(hash: string): Route {
   return { page: "session", id, tab: tab as Tab, agent, file: tab === "files" ? rest.join("/") : "" };
 }
 
+/** Whether an address names a session by its id. Anything else is a name, which the server knows the id of. */
+export function isId(word: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(word);
+}
+
+/** The same place, of the session whose id is known now. */
+export function withId(hash: string, id: string): string {
+  const [, ...rest] = hash.replace(/^#\/?sessions\//, "").split("/");
+  return ["#/sessions", id, ...rest].join("/");
+}
+
 export function sessionHref(id: string, tab: Tab = "team", rest = ""): string {
   const more = rest.split("/").map(encodeURIComponent).join("/");
   return `#/sessions/${id}${tab === "team" && !rest ? "" : `/${tab}`}${rest ? `/${more}` : ""}`;
