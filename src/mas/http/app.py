@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from threading import ExceptHookArgs
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +24,7 @@ from mas.http.limits import Limits
 from mas.http.metrics import Metrics
 from mas.http.rounds import Rounds
 from mas.http.supervisor import Supervisor
+from mas.http.threads import in_thread
 from mas.http.viewer import Hall
 from mas.http.wire import Problem
 from mas.service.access import Access
@@ -33,6 +36,8 @@ _ABOUT = "Teams of command-line agents, each team in an isolated session of its 
 # Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
 _BETWEEN_ROUNDS = 5.0
 _BETWEEN_DISK_LOOKS = 5.0
+# How long a server that starts waits for work that was cut short to be finished.
+_FOR_RECOVERY = 10.0
 _BETWEEN_RETENTIONS = 600.0
 _GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin, page)
 
@@ -90,6 +95,9 @@ def create_app(parts: Parts) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_again)
+        # Before anybody is answered: what a listing shows and is then undone would be missed.
+        first = supervisor.start("recovery", partial(in_thread, parts.finish_work))
+        await asyncio.wait([first], timeout=_FOR_RECOVERY)
         supervisor.start("events", feed.run)
         supervisor.start("loop", metrics.watch_loop)
         supervisor.start_every(_BETWEEN_ROUNDS, "courier", rounds.go)
