@@ -297,6 +297,22 @@ def test_a_team_of_an_earlier_version_has_no_marks_and_goes_on_working(person: P
     assert person.still_there() == set(person.own)
 
 
+def test_a_renamed_team_of_an_earlier_version_is_not_ended_by_a_look(person: Person) -> None:
+    for pane in person.panes.values():
+        person.does("set-option", "-p", "-u", "-t", pane, "@mas_team")
+    person.does("set-option", "-u", "-t", f"={person.name}:", "@mas_home")
+    renames_the_session(person)
+    assert person.site.statuses() == {person.session: "active"}
+    assert living(person.pids) == person.pids
+    copy = copied(person.site, "copy")
+    assert copy.statuses() == {person.session: "stopped"}
+    assert living(person.pids) == person.pids
+    person.does("rename-session", "-t", "my work", person.name)
+    check_is_there(person)
+    person.site.mas("stop", person.session)
+    assert person.still_there() == set()
+
+
 def launchers(site: Site, session: str) -> list[int]:
     """The processes in the panes of a session, on whichever server it is."""
     socket = str(site.json("show", session)["tmuxSocket"])
@@ -307,7 +323,7 @@ def copied(site: Site, name: str) -> Site:
     """A copy of the site's workspace, made while it works, and whoever works there."""
     copy = Site(site.directory)
     copy.root = copy.env["MAS_WORKSPACE_ROOT"] = os.path.join(site.directory, name)
-    copy.env["MAS_TMUX_SERVER"] = site.env["MAS_TMUX_SERVER"]
+    copy.env["MAS_TMUX_SERVER"] = site.env.get("MAS_TMUX_SERVER", "default")
     site.run(["cp", "-a", site.root, copy.root])
     return copy
 

@@ -11,9 +11,12 @@ from mas.runtime.tmux import Command
 
 def closing(place: Place, there: Sequence[Row]) -> Iterator[Command]:
     """The commands that end a team's panes, given all that is on its server."""
-    named = [row for row in there if row.session == place.name and is_home_of(row.home, place)]
+    ours = {row.pane for row in there if row.is_of(place)}
+    homes = (NONE,) if ours else ()
+    named = [row for row in there if row.session == place.name and (is_home_of(row.home, place) or row.home in homes)]
     # One that was not opened to its end holds nothing of a person's yet, and panes that have no mark.
-    ours = {row.pane for row in there if row.is_of(place)} | {row.pane for row in named if row.home.endswith(OPENING)}
+    ours |= {row.pane for row in named if row.home.endswith(OPENING)}
+    pids = {row.pane: row.pid for row in there}
     windows: dict[str, set[str]] = {}
     for row in there:
         windows.setdefault(row.window, set()).add(row.pane)
@@ -21,8 +24,10 @@ def closing(place: Place, there: Sequence[Row]) -> Iterator[Command]:
         for pane in [min(panes)] if panes <= ours else sorted(panes & ours):
             # A window that is linked to other tmux sessions goes from all of them.
             kill = "kill-window" if panes <= ours else "kill-pane"
-            yield ["if-shell", "-F", "-t", pane, of_team(place), f"{kill} -t {pane}"]
-    if any(row.pane not in ours and (row.home != NONE or ours) for row in named):
+            # Should tmux have been started again since, the pane of that number is another's.
+            same = f"#{{||:{of_team(place)},#{{==:#{{pane_pid}},{pids[pane]}}}}}"
+            yield ["if-shell", "-F", "-t", pane, same, f"{kill} -t {pane}"]
+    if any(row.pane not in ours for row in named):
         # A person's own panes stay. They give back the name, which the team needs when it is restored.
         name = _free_name(place.name, {row.session for row in there})
         yield ["rename-session", "-t", f"={place.name}", name]

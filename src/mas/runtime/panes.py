@@ -2,8 +2,8 @@
 
 A pane carries `TEAM/PID`: the tmux name of its session, the workspace's identity, and the process MAS started in it. A
 person may group, link, rename, move, join, break or swap: the marks go with the pane. A pane that was respawned by
-hand has another process than its mark says. Panes of an earlier version carry no mark: those in the tmux session of
-their name are taken for the team's.
+hand has another process than its mark says. Panes of an earlier version carry no mark: their processes tell whose they
+are, and where these do not, the name of the tmux session they are in.
 """
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mas.model.errors import AgentExited
+from mas.model.ids import tmux_name
 from mas.runtime.runtime import PaneSize, PaneState, Place
+from mas.runtime.sweep import session_and_home
 from mas.runtime.tmux import Command
 
 PANE_MARK = "@mas_team"
@@ -63,9 +65,15 @@ class Row(NamedTuple):
 
     def is_of(self, place: Place) -> bool:
         """Whether the pane is one of the team's."""
-        if self.mark == NONE:
-            return self.agent != NONE and self.session == place.name and self.home == NONE
-        return self.mark.rpartition("/")[0] == place.team
+        if self.mark != NONE:
+            return self.mark.rpartition("/")[0] == place.team
+        if self.agent == NONE:
+            return False
+        told = session_and_home(self.pid)
+        if told is None:
+            return self.session == place.name
+        session_id, home = told
+        return tmux_name(session_id) == place.name and home in (place.home, "")
 
     def state(self, place: Place) -> PaneState:
         ours = self.is_of(place)
@@ -124,7 +132,7 @@ HOMES: Command = ["list-sessions", "-F", f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}
 
 def is_home_of(mark: str | None, place: Place) -> bool:
     """Whether a tmux session of the team's name, with this mark, is the team's."""
-    return mark is not None and (mark == NONE or mark.rpartition("/")[0] == place.team)
+    return mark is not None and mark.rpartition("/")[0] == place.team
 
 
 def is_owner(owner: str, place: Place) -> bool:

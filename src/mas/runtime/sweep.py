@@ -110,6 +110,20 @@ def _marked(owner: Owner) -> Iterator[tuple[int, bytes]]:
     return ((pid, environ) for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ)
 
 
+def session_and_home(pid: int) -> tuple[str, str] | None:
+    """The session that a process is marked as one of, and its workspace's identity, empty if not known.
+
+    None if it carries no mark, or cannot be looked at.
+    """
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            environ = b"\0" + file.read() + b"\0"
+    except OSError:
+        return None
+    session_id = _value(environ, MARK).partition("/")[0]
+    return (session_id, _home_of(pid, environ, session_id)) if session_id else None
+
+
 def _home_of(pid: int, environ: bytes, session_id: str) -> str:
     """The identity of the workspace that a marked process is of; empty if that cannot be told.
 
