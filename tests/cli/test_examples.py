@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -85,6 +86,14 @@ def certified(site: Site) -> list[str]:
     return []
 
 
+def policed(site: Site) -> list[str]:
+    with open(site.path("config.json"), encoding="utf-8") as file:
+        config = json.load(file) | {"retention": {"maxAge": "30d"}}
+    with open(site.path("config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    return stopped(site)
+
+
 def old_project(site: Site) -> list[str]:
     os.makedirs(os.path.join(site.home, "old-project", "unit", "00"))
     return []
@@ -99,6 +108,7 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     "undelete": deleted,
     "delete": stopped,
     "prune": stopped,
+    "prune --policy --dry-run": policed,
     "migrate": old_project,
     "url": serving,
     **dict.fromkeys(("approvals", "approve", "deny"), asking),

@@ -26,6 +26,7 @@ def evaluated(site: Site, shell: str, *args: str) -> dict[str, str]:
 def wanted(site: Site, session: str) -> dict[str, str]:
     return {
         "MAS_WORKSPACE_ROOT": site.root,
+        "MAS_ROOT": site.root,
         "MAS_SESSION_ID": session,
         "MAS_SESSION_DIR": site.session(session),
         "MAS_SESSION_NAME": tmux_name(session),

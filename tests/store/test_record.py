@@ -41,6 +41,7 @@ SESSIONS = st.builds(
     isolation=st.none() | ISOLATIONS,
     limits=SESSION_LIMITS,
     reason=st.none() | TEXT,
+    stopped_at=st.none() | TEXT,
 )
 
 
