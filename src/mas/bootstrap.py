@@ -15,7 +15,16 @@ from mas.runtime.teams import TmuxTeams
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
 from mas.service.world import World
-from mas.settings import CONFIG, DEFAULT_PROVIDER, Inside, ServerAddress, Settings, load_settings, read_config
+from mas.settings import (
+    CONFIG,
+    DEFAULT_PROVIDER,
+    Inside,
+    ServerAddress,
+    Settings,
+    load_settings,
+    read_config,
+    settings_of,
+)
 from mas.store.archive import Archives
 from mas.store.atomic import disk_errors
 from mas.store.events import Events
@@ -27,6 +36,7 @@ from mas.store.registry import Registry
 from mas.store.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
+    from mas.model.reports import Diagnosis
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access
@@ -140,6 +150,17 @@ def open_serving(workspace: str | None = None) -> Serving:
     settings = load_settings(workspace)
     logs = Logs(Layout(settings.root), utc_now)
     return Serving(settings, _presence(settings), lambda line: logs.api(None, line), utc_now)
+
+
+def examine_machine() -> Diagnosis:
+    """What MAS needs of this machine, where there is no workspace to look at."""
+    from tempfile import TemporaryDirectory
+
+    from mas.service.doctor import outside
+
+    # Empty, so that nothing of the directory people happen to be in is taken for MAS's.
+    with TemporaryDirectory() as empty:
+        return outside(build_world(settings_of(empty, {})))
 
 
 def _presence(settings: Settings) -> Presence:

@@ -105,9 +105,13 @@ class Inside(NamedTuple):
 
 def load_settings(workspace: str | None) -> Settings:
     """The settings in force for the workspace that `workspace`, the environment or the directory names."""
-    environ = os.environ
     root = find_root(workspace)
-    config = read_config(os.path.join(root, CONFIG))
+    return settings_of(root, read_config(os.path.join(root, CONFIG)))
+
+
+def settings_of(root: str, config: Mapping[str, Any]) -> Settings:
+    """The settings for a directory with this configuration."""
+    environ = os.environ
     policy, forced = _isolation(environ.get("MAS_ISOLATION"), config)
     return Settings(
         root=root,
@@ -132,7 +136,7 @@ def find_root(workspace: str | None) -> str:
     if told:
         root = os.path.realpath(told)
         if not os.path.isfile(os.path.join(root, MARKER)):
-            raise NoWorkspace(root)
+            raise NoWorkspace(root, named=True)
         return root
     try:
         here = start = os.path.realpath(os.getcwd())
@@ -176,10 +180,17 @@ def _token(options: ServerOptions) -> str | None:
     return os.environ.get("MAS_TOKEN") or (read_token(file) if file else None)
 
 
+def at_once(path: str, flags: int) -> int:
+    """Opens a file that somebody named: a pipe that nobody writes to is empty, and not waited for."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    os.set_blocking(fd, True)
+    return fd
+
+
 def read_token(path: str) -> str:
     """The token in a file, which holds nothing else."""
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="ascii", opener=at_once) as file:
             token = file.read(_LONGEST_TOKEN).strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not plain text"

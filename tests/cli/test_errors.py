@@ -30,7 +30,7 @@ ENOUGH = {
     "delete": [UNKNOWN],
     "prune": ["--keep", "1"],
 }
-NEED_NO_WORKSPACE = {"init", "up", "version", "completion"}
+NEED_NO_WORKSPACE = {"init", "up", "version", "completion", "doctor", "teams"}
 
 Case = tuple[int, list[str]]
 
@@ -170,8 +170,10 @@ def test_a_bad_option_leads_to_the_help_of_its_command(bare: Site, command: str)
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - NEED_NO_WORKSPACE))
 def test_outside_a_workspace_every_command_leads_to_init(bare: Site, command: str) -> None:
-    done = bare.mas(command, *ENOUGH.get(command, []), code=3, cwd=bare.home)
-    assert done.stderr.endswith("hint:  mas init\n")
+    for told, hint in (("", "mas init"), (bare.root, f"mas init {bare.root}")):
+        env = {"MAS_WORKSPACE_ROOT": told}
+        done = bare.mas(command, *ENOUGH.get(command, []), code=3, cwd=bare.home, env=env)
+        assert done.stderr.endswith(f"hint:  {hint}\n")
     assert os.listdir(bare.home) == []
 
 

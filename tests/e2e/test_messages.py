@@ -161,7 +161,7 @@ def test_what_one_of_many_cannot_get_the_others_get_all_the_same(site: Site) -> 
     until(lambda: site.json("show", session)["agents"][1]["state"] == "exited", "the worker's end")
     wait_ready(site, session, "10")
     done = site.mas("send", "--session", session, "ops", "hello")
-    assert "warning: undelivered (Not running: agent 11): 11" in done.stderr
+    assert "warning: not delivered to 11: Not running: agent 11" in done.stderr
     assert states(inbox(site, session)[0]) == {
         "10": ("acknowledged", None),
         "11": ("undelivered", "Not running: agent 11"),
@@ -393,7 +393,7 @@ def test_nothing_is_typed_to_an_agent_that_waits_for_an_answer(site: Site) -> No
     until(lambda: state("21") == "blocked", "its question")
     before = site.mas("output", session, "21").stdout
     done = site.mas("send", "--session", session, "all", "hello to all")
-    assert "queued (agent 21 waits for an answer (permission: may I go on?)): 21" in done.stderr
+    assert "for 21 (agent 21 waits for an answer (permission: may I go on?))" in done.stderr
     assert site.mas("output", session, "21").stdout == before
     assert state("21") == "blocked"
     assert states(inbox(site, session)[-1]) == {

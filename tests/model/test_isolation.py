@@ -86,7 +86,7 @@ def test_the_nearer_limit_decides_and_a_farther_one_fills_what_it_leaves_out() -
 
 
 def test_limits_are_sizes_and_numbers() -> None:
-    body = {"memory": "2GiB", "processes": 64, "cpu": 1.5, "files": 1024, "fileSize": 4096, "disk": "10 GiB"}
+    body = {"memory": "2GiB", "processes": 64, "cpu": 1.5, "files": 1024, "fileSize": 4096, "disk": "10GiB"}
     limits = parse_session_limits(body | {"agent": {"memory": "512MiB"}})
     assert limits == SessionLimits(Limits(2 * GIB, 64, 1.5, 1024, 4096, 10 * GIB), Limits(512 << 20))
     assert parse_limits({"cpu": 2}).cpu == 2.0
@@ -129,4 +129,4 @@ def test_limits_and_policies_are_told_in_a_line() -> None:
     limits = Limits(2 * GIB, 64, 0.5, 1024, 1 << 20, 10 * GIB)
     assert shown_limits(limits) == "memory 2 GiB, processes 64, cpu 0.5, files 1024, file size 1 MiB, disk 10 GiB"
     assert shown_policy(Policy(read=("~/a", "/b"), hide=("/c",), ports=())) == "read ~/a, /b; hide /c; ports none"
-    assert limits_body(Limits(2 * GIB, cpu=0.5)) == {"memory": "2 GiB", "cpu": 0.5}
+    assert limits_body(Limits(2 * GIB, cpu=0.5)) == {"memory": "2GiB", "cpu": 0.5}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import opened
-from mas.cli.render import Render
+from mas.cli.render import Render, count
 from mas.cli.send_ import add_message, message_text, whom
 from mas.cli.target import Arguments, add_as, add_session_option, speaker
 from mas.cli.wait_ import add_timeout, check
@@ -33,7 +33,7 @@ def run(args: Arguments, out: Render) -> int:
     me = speaker(args, session_id)
     text = message_text(args, out)
     sent = mas.send(session_id, target, text, me)
-    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents)} ({sent.id}); waiting for the answer")
+    out.talk(f"Sent {count(sent.bytes, 'byte')} to {', '.join(sent.agents)} ({sent.id}); waiting for the answer")
     until = "replied" if args.reply else "answered"
     waited = mas.wait(session_id, target, until, args.timeout, me, sent.id)
     check(waited, args.timeout)

@@ -61,7 +61,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= _LONGEST:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {shown(text)}")
+        raise argparse.ArgumentTypeError(f"not a number of seconds from 0 to {_LONGEST:.0f} (7 days): {shown(text)}")
     return value
 
 

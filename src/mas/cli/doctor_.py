@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from mas.bootstrap import examine_machine
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
+from mas.model.errors import NoWorkspace
 from mas.model.reports import Diagnosis
 
 EXAMPLES = """
 mas doctor
 mas doctor --json
 """
+# The mark and the name come before the text.
+_INDENT = 34
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +23,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    found = opened(args).doctor()
+    found = _look(args)
     out.result(found, lambda: _text(found, out))
     return 0 if found.ok else 1
 
 
+def _look(args: Arguments) -> Diagnosis:
+    try:
+        return opened(args).doctor()
+    except NoWorkspace as error:
+        if error.is_named:
+            raise
+        return examine_machine()
+
+
 def _text(found: Diagnosis, out: Render) -> None:
     for check in found.checks:
-        out.line(f"{out.mark(check.ok, 8)} {check.name:<24} {check.text}")
+        word = "absent" if check.absent else "ok" if check.ok else "failed"
+        out.wrapped(f"{out.mark(word, 8)} {check.name:<24} ", _INDENT, check.text)
         if not check.ok and check.hint:
-            out.line(f"{'':<8} {'':<24} → {check.hint}")
+            out.wrapped(" " * _INDENT, _INDENT, f"→ {check.hint}")

@@ -6,8 +6,11 @@ import os
 import select
 import signal
 import sys
+from argparse import ArgumentTypeError
 
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, NotFound
+from mas.model.ids import shown
+from mas.settings import at_once
 
 _AT_ONCE = 1 << 16
 
@@ -17,6 +20,27 @@ def everything(what: str) -> bytes:
     if sys.stdin is None:
         raise BadInput(f"There is no {what}, and no standard input to read one from")
     return b"".join(iter(_some, b""))
+
+
+def given_path(text: str) -> str:
+    """An argument that is a path: an empty one is a variable that a script forgot to set, not this directory."""
+    if not text or "\0" in text:
+        raise ArgumentTypeError("the path is empty" if not text else f"not a path: {text[:40]!r}")
+    return text
+
+
+def content(name: str, most: int) -> bytes:
+    """What a file holds, which must be `most` bytes or fewer. A pipe that nobody writes to is empty, not waited for."""
+    try:
+        with open(name, "rb", opener=at_once) as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise NotFound(f"No file {shown(name)}") from None
+    except OSError as error:
+        raise BadInput(f"Cannot read {shown(name)}: {error.strerror}") from None
+    if len(data) > most:
+        raise BadInput(f"{shown(name)} has more than {most} bytes")
+    return data
 
 
 def line() -> str:

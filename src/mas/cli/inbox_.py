@@ -6,18 +6,19 @@ import argparse
 from collections import Counter
 
 from mas.cli.command import opened
-from mas.cli.render import Render, when
+from mas.cli.listing import add_limit, add_output, add_utc, add_watch, number, watched
+from mas.cli.render import Render, count
 from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
-from mas.model.message import Box, Message
+from mas.model.message import Box, Message, MessageList
 from mas.settings import inside
 
 EXAMPLES = """
 mas inbox
 mas inbox web:21
 mas inbox 21 --sent
-mas inbox web --limit 1000 --json
+mas inbox web -n 1000 --json
+mas inbox web --watch
 """
-_SHOWN = 72
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sent", action="store_true", help="messages from the agent, not to it")
     which.add_argument("--all", action="store_true", help="messages to and from the agent")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="at most the N newest (default: 100)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the N newest")
+    add_limit(parser, "at most the N newest (default: 100)", default=100)
+    parser.add_argument("--offset", type=number, default=0, metavar="N", help="skip the N newest")
+    add_output(parser, "ids of messages", "the same ids")
+    add_utc(parser)
+    add_watch(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -36,28 +40,43 @@ def run(args: Arguments, out: Render) -> int:
     if agent is None and session_id == here.session:
         agent = here.agent
     box = Box.SENT if args.sent else Box.ALL if args.all else Box.INBOX
-    found = mas.messages(session_id, agent, args.limit, args.offset, box)
+    return watched(
+        args.watch,
+        out,
+        lambda: mas.messages(session_id, agent, args.limit, args.offset, box),
+        lambda found: _show(found, agent if box is Box.INBOX else None, args, out),
+    )
+
+
+def _show(found: MessageList, agent: str | None, args: Arguments, out: Render) -> None:
     for warning in found.warnings:
         out.warn(warning)
-    if not found.messages and not out.as_json:
-        out.talk("No messages" if not found.total else f"No more than {found.total} messages")
-        return 0
-    rows = [
-        (
-            when(message.created_at),
-            message.sender or "person",
-            message.target,
-            _state(message, agent if box is Box.INBOX else None),
-            _first_line(message.message),
-        )
-        for message in found.messages
-    ]
-    out.result(found, lambda: out.table(("SENT (UTC)", "FROM", "TO", "STATE", "MESSAGE"), rows))
-    return 0
+    if args.quiet or args.output == "name":
+        out.raw("".join(f"{message.id}\n" for message in found.messages))
+    elif out.as_json or found.messages:
+        out.result(found, lambda: _table(found, agent, out))
+    else:
+        out.talk(f"Only {count(found.total, 'message')}" if found.total else "No messages")
+
+
+def _table(found: MessageList, agent: str | None, out: Render) -> None:
+    out.table(
+        (out.heading("SENT"), "FROM", "TO", "STATE", "MESSAGE"),
+        [
+            (
+                out.time(message.created_at),
+                message.sender or "person",
+                message.target,
+                _state(message, agent),
+                " ".join(message.message.split()),
+            )
+            for message in found.messages
+        ],
+    )
 
 
 def _state(message: Message, agent: str | None) -> str:
-    """How far the message came: with one agent, or with all it is for, and why no further."""
+    """Whether the message has arrived: with one agent, or with all it is for, and if not, why."""
     meant = [delivery for delivery in message.deliveries if agent in (None, delivery.agent)]
     counted = Counter(
         f"{delivery.state}: {delivery.reason.splitlines()[0]}" if delivery.reason else delivery.state
@@ -67,9 +86,3 @@ def _state(message: Message, agent: str | None) -> str:
         # What is for people is typed to nobody.
         return next(iter(counted), "kept")
     return ", ".join(f"{count} {state}" for state, count in counted.items())
-
-
-def _first_line(text: str) -> str:
-    line, _, rest = text.partition("\n")
-    plain = "".join(character if character.isprintable() else " " for character in line)
-    return f"{plain[:_SHOWN]}…" if rest or len(plain) > _SHOWN else plain

@@ -6,6 +6,7 @@ import argparse
 
 from mas.bootstrap import init
 from mas.cli.command import Arguments
+from mas.cli.entry import given_path
 from mas.cli.render import Render
 
 EXAMPLES = """
@@ -15,7 +16,7 @@ mas init ~/teams/shop --name shop --provider shell
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", nargs="?", metavar="DIR", help="where (default: here)")
+    parser.add_argument("directory", nargs="?", type=given_path, metavar="DIR", help="where (default: here)")
     parser.add_argument("--name", help="the workspace's name (default: the directory's)")
     parser.add_argument("--provider", help="what agents run unless told otherwise (default: demo)")
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from mas import __version__
+from mas.cli.entry import given_path
 from mas.cli.render import Render
 from mas.model.errors import (
     BadInput,
@@ -56,7 +57,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "serve the workspace over HTTP",
         "url": "print an address that signs a browser in",
         "token": "print the token that the API asks for",
-        "mcp": "give an agent's program its team as tools",
+        "mcp": "give an agent's program its team as MCP tools",
     },
     "Keeping order": {
         "clone": "copy a session into a new one",
@@ -67,7 +68,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "undelete": "bring a deleted session back",
         "prune": "remove old sessions",
         "migrate": "copy old workspaces and sessions into isolated ones",
-        "stats": "show sessions, live agents and disk",
+        "stats": "show sessions, running agents, CPU, memory and disk",
         "doctor": "check everything MAS needs",
         "repair": "find and repair damage",
         "completion": "print shell completion for bash, zsh or fish",
@@ -85,12 +86,13 @@ ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
 # Options of every command that would do nothing in these, and are not taken.
 _NO_PRODUCT = ("workspace", "url", "token", "token-file", "ca")
 _WITHOUT: dict[str, tuple[str, ...]] = {"completion": _NO_PRODUCT, "version": _NO_PRODUCT}
+_PATHS = ("DIR", "FILE")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 # The options of every command: what stands behind each, and what it means.
 COMMON: dict[str, tuple[str | None, str]] = {
-    "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest with .masrc)"),
-    "url": ("URL", "work through the server there (default: $MAS_URL, else none)"),
+    "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest)"),
+    "url": ("URL", "work through this server (default: $MAS_URL, else none)"),
     "token": ("TOKEN", "the server's token (default: $MAS_TOKEN)"),
     "token-file": ("FILE", "a file with the token (default: $MAS_TOKEN_FILE)"),
     "ca": ("FILE", "certificates to trust the server by (default: $MAS_CA)"),
@@ -110,12 +112,14 @@ EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
 )
 EXIT_CODE_HELP = """\
 exit codes:
-  0  it worked                 4  the session is in another state, busy or archived
-  1  it failed, or you said no 5  a file is damaged (mas repair)
-  2  bad arguments             6  the disk is full or refused
-  3  no such workspace,        7  tmux, a server, a program or isolation is missing
-     session or agent          8  the token is missing, wrong or may not do this
-130  interrupted               9  timed out"""
+  0  it worked               5  a file is damaged (mas repair)
+  1  it failed               6  the disk is full or refused
+  2  bad arguments           7  tmux, server, program or isolation is missing
+  3  no such workspace,      8  the token is missing, wrong or may not do this
+     session or agent        9  timed out
+  4  the session is in     130  interrupted
+     another state, busy
+     or archived"""
 
 
 class CommandModule(Protocol):
@@ -146,6 +150,11 @@ class Parser(argparse.ArgumentParser):
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help that looks the same under every Python."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        # Examples stand as they are; a description is as wide as the terminal.
+        kind = argparse.RawDescriptionHelpFormatter if "examples:\n" in text else argparse.HelpFormatter
+        return kind._fill_text(self, text, width, indent)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         # Newer Pythons write `-n, --lines N`, older ones `-n N, --lines N`.
@@ -184,6 +193,11 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         # The reader has gone (`mas list | head`); say nothing more.
         return 0
+    except OSError as error:
+        # A path that was given leads where none of us looked for trouble.
+        where = f": {error.filename}" if error.filename else ""
+        out.error(Disk(f"{error.strerror or error}{where}", _help_for(argv)))
+        return 6
 
 
 def _dispatch(argv: list[str], out: Render) -> int:
@@ -308,7 +322,7 @@ def _epilog(command: str, module: CommandModule) -> str:
 def _add_common(parser: Parser, name: str, text: str) -> None:
     metavar, _ = COMMON[name]
     if metavar:
-        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+        parser.add_argument(f"--{name}", type=given_path if metavar in _PATHS else str, metavar=metavar, help=text)
     else:
         parser.add_argument(f"--{name}", action="store_true", help=text)
 
@@ -325,6 +339,6 @@ def top_help() -> str:
     lines += ["", "Options of every command, before or after it:"]
     options = {f"--{name} {metavar or ''}".rstrip(): text for name, (metavar, text) in COMMON.items()}
     lines += [f"  {option:<18} {text}" for option, text in options.items()]
-    words = "A SESSION is a name or an id, an AGENT two digits; SESSION:AGENT is both (mas send web:21 …)."
+    words = "A SESSION is a name or an id, an AGENT two digits, SESSION:AGENT both (web:21)."
     lines += ["", words, "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, opened
+from mas.cli.entry import given_path
 from mas.cli.render import Render
 from mas.model.reports import Migration
 
@@ -18,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         nargs="?",
+        type=given_path,
         metavar="DIR",
         help="an old workspace (default: this one if it is old, and ~/.mas)",
     )
@@ -38,5 +40,8 @@ def _text(done: Migration, out: Render) -> None:
     if done.migrated:
         out.table(
             ("FROM", "SESSION", "WHAT"),
-            [(item.source, item.session_id or "-", item.note) for item in done.migrated],
+            [
+                (item.source, (item.session_id or "-")[: 8 if out.is_terminal else None], item.note)
+                for item in done.migrated
+            ],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import opened
+from mas.cli.listing import number
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.errors import BadInput
@@ -18,7 +19,7 @@ mas output web:21 --lines 200
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_and_agent(parser, "an agent (two digits) is needed")
-    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
+    parser.add_argument("-n", "--lines", type=number, default=50, metavar="N", help="how many lines (default: 50)")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -31,6 +32,8 @@ def run(args: Arguments, out: Render) -> int:
     # A server knows by the token who asks.
     here = None if args.server else as_agent(None, args.workspace)
     reader = here.agent if here and here.session == session_id else None
-    found = mas.output(session_id, agent, args.lines, reader)
-    out.result(found, lambda: out.line(found.text))
+    found = mas.output(session_id, agent, max(args.lines, 1), reader)
+    if not args.lines:
+        found = found._replace(text="")
+    out.result(found, lambda: out.text(found.text))
     return 0

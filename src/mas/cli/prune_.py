@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, add_dry_run, add_yes, opened
-from mas.cli.render import Render, count, size, when
+from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
 from mas.model.reports import PrunePlan
 from mas.model.retention import parse_age
@@ -20,8 +20,10 @@ mas prune --policy --dry-run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--older-than", metavar="AGE", help="what has rested longer: 12h, 7d, 2w")
-    parser.add_argument("--keep", type=int, metavar="N", help="never the N newest of each kind")
+    parser.add_argument(
+        "--older-than", metavar="AGE", help="sessions that nothing has happened to for longer than this: 12h, 7d, 2w"
+    )
+    parser.add_argument("--keep", type=int, metavar="N", help="keep the N newest of each status")
     parser.add_argument(
         "--status",
         action="append",
@@ -63,15 +65,15 @@ def _table(plan: PrunePlan, out: Render) -> None:
     words = {"archive": "archived", "trash": "to the trash", "remove": "removed for good"}
     if plan.items:
         out.table(
-            ("SESSION", "STATUS", "SINCE (UTC)", "DISK", "WHAT", "NAME"),
+            ("SESSION", "NAME", "STATUS", out.heading("SINCE"), "DISK", "WHAT"),
             [
                 (
-                    item.session_id,
+                    item.session_id[:8],
+                    item.name or "-",
                     item.status,
-                    when(item.since),
+                    out.time(item.since),
                     size(item.disk),
                     words[item.what],
-                    item.name or "",
                 )
                 for item in plan.items
             ],

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -25,6 +25,7 @@ _COLOURS = {
     "blocked": "33",
     "ok": "32",
     "failed": "31",
+    "absent": "2",
     "dim": "2",
 }
 # The columns whose first word has a colour.
@@ -62,6 +63,11 @@ class Render:
     def line(self, text: str = "") -> None:
         self.raw(f"{text}\n")
 
+    def text(self, text: str) -> None:
+        """Lines that an agent or a log gave; none is none, and no empty line."""
+        if text:
+            self.line(text)
+
     def raw(self, text: str) -> None:
         with _written():
             print(text, end="")
@@ -86,6 +92,19 @@ class Render:
             line = "  ".join(fitted).rstrip()
             self.line(line if number else self._paint(line, "dim"))
 
+    def wrapped(self, start: str, indent: int, text: str) -> None:
+        """Text beside `start`, which takes `indent` columns; on a terminal that is too narrow, in several lines."""
+        room = terminal_width() - indent if self.is_terminal else 0
+        if room < _NARROWEST or len(text) <= room:
+            self.line(start + text)
+            return
+        from textwrap import wrap
+
+        first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        self.line(start + first)
+        for line in rest:
+            self.line(" " * indent + line)
+
     def heading(self, word: str) -> str:
         """The heading over a column of times."""
         return word if self.is_relative else f"{word} (UTC)"
@@ -104,6 +123,7 @@ class Render:
             if self._bar_open:
                 print(file=sys.stderr)
                 self._bar_open = False
+            _push(sys.stdout)
             print(text, file=sys.stderr)
         except OSError:
             _give_up(sys.stderr)
@@ -127,7 +147,7 @@ class Render:
 
     def ask(self, question: str) -> bool:
         """Ask a person; where there is none, the answer is no."""
-        if not _is_terminal(sys.stdin):
+        if not self.can_ask:
             return False
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return entry.line().strip().lower() in ("y", "yes")
@@ -160,8 +180,7 @@ class Render:
         word = cell.partition(" ")[0]
         return self._paint(word, word) + cell[len(word) :] if heading in _COLOURED else cell
 
-    def mark(self, ok: bool, width: int = 0) -> str:
-        word = "ok" if ok else "failed"
+    def mark(self, word: str, width: int = 0) -> str:
         return self._paint(word, word) + " " * (width - len(word))
 
 
@@ -175,6 +194,13 @@ def _written() -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             raise
         raise Disk(f"The output could not be written: {error.strerror}", "df -h") from None
+
+
+def _push(stream: TextIO | None) -> None:
+    """Have what was printed come before what is said next, also where both go into one pipe. A refusal comes later."""
+    if stream is not None:
+        with suppress(OSError):
+            stream.flush()
 
 
 def _give_up(stream: TextIO) -> None:

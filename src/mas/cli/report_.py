@@ -1,4 +1,4 @@
-"""mas report: Say what you are doing, as the agent you are: shown with you, and told to whoever listens."""
+"""mas report: Report what you are doing, as an agent: `mas show` and the page show it, and it is sent as an event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mas restart-agent: Run an agent that ended again in its own pane, going on with its conversation where it can."""
+"""mas restart-agent: Start an agent's program again in its own pane, with its conversation where it can go on."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import argparse
 import sys
 
 from mas.cli.command import opened, seconds
-from mas.cli.entry import everything
-from mas.cli.render import Render
+from mas.cli.entry import content, everything, given_path
+from mas.cli.render import Render, count
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId
 from mas.model.message import LARGEST, DeliveryState
 from mas.model.reports import Sent
@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_message(parser: argparse.ArgumentParser) -> None:
     """Whom it is for, and the text or where it comes from."""
-    parser.add_argument("--file", metavar="FILE", help="read the text from a file")
+    parser.add_argument("--file", type=given_path, metavar="FILE", help="read the text from a file")
     parser.add_argument(
         "target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person; or SESSION:TARGET"
     )
@@ -59,10 +59,9 @@ def run(args: Arguments, out: Render) -> int:
     sender = speaker(args, session_id)
     text = message_text(args, out)
     sent = mas.send(session_id, target, text, sender, args.message_id, args.force, args.wait)
-    for state, agents in _by_state(sent).items():
-        talk = out.warn if state.startswith(DeliveryState.UNDELIVERED) else out.talk
-        talk(f"{state}: {', '.join(agents)}")
-    out.talk(f"Sent {sent.bytes} bytes to {', '.join(sent.agents) or sent.target} ({sent.id})")
+    for reason, agents in _by_reason(sent, DeliveryState.UNDELIVERED).items():
+        out.warn(f"not delivered to {', '.join(agents)}" + (f": {reason}" if reason else ""))
+    out.talk(f"{_said(sent)} ({sent.id})")
     if out.as_json:
         out.result(sent, lambda: None)
     return 0
@@ -79,14 +78,31 @@ def whom(mas: Mas, args: Arguments) -> tuple[SessionId, str]:
     return session_id, target
 
 
-def _by_state(sent: Sent) -> dict[str, list[str]]:
-    """The agents by how far it came with them, where that is not all the way."""
+def _said(sent: Sent) -> str:
+    """What became of a message so far, in one sentence: whom it was typed to, and for whom it waits and why."""
+    waiting = _by_reason(sent, DeliveryState.QUEUED)
+    away = {agent for state in (DeliveryState.QUEUED, DeliveryState.UNDELIVERED) for agent in _agents(sent, state)}
+    there = [agent for agent in sent.agents if agent not in away]
+    much = count(sent.bytes, "byte")
+    # What is for people is typed to nobody.
+    parts = [f"Sent {much} to {', '.join(there) or sent.target}"] if there or not sent.agents else []
+    for reason, agents in waiting.items():
+        verb = "queued" if parts else f"Queued {much}"
+        parts.append(f"{verb} for {', '.join(agents)}" + (f" ({reason})" if reason else ""))
+    return "; ".join(parts) or f"Kept {much}"
+
+
+def _by_reason(sent: Sent, state: DeliveryState) -> dict[str, list[str]]:
+    """The agents whose delivery is in this state, by the reason for it."""
     found: dict[str, list[str]] = {}
     for delivery in sent.deliveries:
-        if delivery.state is DeliveryState.UNDELIVERED or delivery.state is DeliveryState.QUEUED:
-            reason = (delivery.reason or "").partition("\n")[0]
-            found.setdefault(f"{delivery.state} ({reason})" if reason else delivery.state, []).append(delivery.agent)
+        if delivery.state is state:
+            found.setdefault((delivery.reason or "").partition("\n")[0], []).append(delivery.agent)
     return found
+
+
+def _agents(sent: Sent, state: DeliveryState) -> list[str]:
+    return [delivery.agent for delivery in sent.deliveries if delivery.state is state]
 
 
 def message_text(args: Arguments, out: Render) -> str:
@@ -98,16 +114,11 @@ def message_text(args: Arguments, out: Render) -> str:
     return _standard_input(out) if args.message in (None, "-") else args.message
 
 
-def _file(path: str) -> str:
+def _file(name: str) -> str:
     try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise BadInput(f"Cannot read {path}: {error.strerror}") from None
-    if len(data) > LARGEST:
-        raise BadInput(f"{path} has more than {LARGEST} bytes (1 MiB), the most that a message may have")
-    try:
-        return data.decode()
+        return content(name, LARGEST).decode()
+    except NotFound as error:
+        raise BadInput(error.message) from None
     except UnicodeDecodeError:
         raise BadInput("A message must be valid UTF-8") from None
 

@@ -1,4 +1,4 @@
-"""mas serve: Put the workspace behind HTTP, for pages, scripts and agents; agents go on when it ends."""
+"""mas serve: Serve the workspace over HTTP, for the web page, scripts and agents. Agents keep running when it ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from mas.bootstrap import open_serving
 from mas.cli.command import Arguments, opened
+from mas.cli.entry import given_path
 from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError, ServerRunning
 from mas.model.reports import ServerInfo
@@ -21,8 +22,8 @@ mas serve --host 10.0.0.5 --tls-cert cert.pem --tls-key key.pem
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, metavar="N", help="which port (default: the first free from 7717; 0: any)")
-    parser.add_argument("--tls-cert", metavar="FILE", help="serve HTTPS with this certificate")
-    parser.add_argument("--tls-key", metavar="FILE", help="and this key")
+    parser.add_argument("--tls-cert", type=given_path, metavar="FILE", help="serve HTTPS with this certificate")
+    parser.add_argument("--tls-key", type=given_path, metavar="FILE", help="and this key")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy on this machine brings HTTPS; believe its headers"
     )

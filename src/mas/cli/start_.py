@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mas.cli.command import Arguments, add_no_server, opened, summon_server
-from mas.cli.entry import everything
+from mas.cli.entry import content, everything, given_path
 from mas.cli.render import Render, count, short_path
-from mas.model.errors import BadInput, NotFound
+from mas.model.errors import BadInput
 from mas.model.ids import SessionId, parse_name, parse_session_id, shown
 from mas.model.isolation import Mode
 from mas.model.run import Run, as_asked, asks_for_legacy, parse_run
@@ -27,13 +27,17 @@ mas start --config run.json --json
 mas start --isolation off
 mas start --id 550e8400-e29b-41d4-a716-446655440000
 """
+_LARGEST_RUN = 1 << 24
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--team", metavar="TEAM", help="which agents (mas teams lists what there is; default: default)")
-    what.add_argument("--config", metavar="FILE", help="a POST /runs body as JSON; - reads standard input")
+    what.add_argument(
+        "--config", type=given_path, metavar="FILE", help="a POST /runs body as JSON; - reads standard input"
+    )
     parser.add_argument("--provider", help="what agents run (default: the workspace's)")
+    parser.add_argument("--model", help="which model the agents use that name none (for providers that take one)")
     parser.add_argument(
         "--command",
         dest="program",
@@ -47,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
     parser.add_argument(
         "--isolation",
-        choices=list(Mode),
+        choices=[mode.value for mode in Mode],
         metavar="MODE",
         help="keep agents to their own session: auto (as well as this machine can), require (or do not start), off",
     )
@@ -58,6 +62,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     if args.attach and args.server:
         raise BadInput("A session is seen in tmux where it runs", "mas start, and there: mas attach")
+    if args.attach and not out.can_ask:
+        raise BadInput("--attach needs a terminal", "mas start; then on a terminal: mas attach")
     body = _read(args.config) if args.config else {}
     mas = opened(args)
     wanted, legacy = _wanted(args, body, lambda name: team_in(mas.teams(), name))
@@ -80,6 +86,7 @@ def _wanted(args: Arguments, body: object, named: Callable[[str], Team]) -> tupl
             request=_asked(args, body if isinstance(body, dict) else {}),
             name=parse_name(args.name) if args.name is not None else wanted.name,
             provider=args.provider or wanted.provider,
+            model=args.model or wanted.model,
             command=args.program,
             lazy_units=args.lazy_units or wanted.lazy_units,
             isolation=wanted.isolation._replace(
@@ -98,6 +105,7 @@ def _asked(args: Arguments, body: dict[str, Any]) -> dict[str, Any]:
     said = {
         "team": args.team,
         "provider": args.provider,
+        "model": args.model,
         "command": args.program,
         "name": args.name,
         "sessionId": args.id,
@@ -111,12 +119,7 @@ def _read(path: str) -> object:
     try:
         if path == "-":
             return json.loads(everything("run"))
-        with open(path, encoding="utf-8") as file:
-            return json.loads(file.read())
-    except FileNotFoundError:
-        raise NotFound(f"No file {shown(path)}") from None
-    except OSError as error:
-        raise BadInput(f"Cannot read {shown(path)}: {error.strerror}") from None
+        return json.loads(content(path, _LARGEST_RUN))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{shown(path)} is not JSON: {error}") from None
 

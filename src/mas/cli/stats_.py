@@ -1,4 +1,4 @@
-"""mas stats: Show how many sessions there are, which agents live, and what they take of processor, memory and disk."""
+"""mas stats: Show how many sessions there are, which agents are running, and how much CPU, memory and disk they use."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _text(found: Stats, one: bool, out: Render) -> None:
         f"{found.active} active, {found.stopped} stopped, {found.error} in error, {found.archived} archived, "
         f"{found.deleted} deleted"
     )
-    out.line(f"{count(found.live_agents, 'agent')} live, {size(found.disk)} on disk")
+    out.line(f"{count(found.live_agents, 'agent')} running, {size(found.disk)} on disk")
     if found.host:
         out.line(_machine(found.host))
     if found.sessions:

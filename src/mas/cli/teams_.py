@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, opened
+from mas.cli.listing import add_output
 from mas.cli.render import Render
+from mas.model.errors import NoWorkspace
 from mas.model.reports import TeamList, TeamView
-from mas.model.teamfile import team_file, view_in
+from mas.model.teamfile import shipped_teams, team_file, view_in
 
 EXAMPLES = """
 mas teams
@@ -18,16 +20,28 @@ mkdir -p templates/teams && mas teams dev > templates/teams/mine.toml
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("team", nargs="?", metavar="TEAM", help="the one to print; left out: all are listed")
+    add_output(parser, "names")
 
 
 def run(args: Arguments, out: Render) -> int:
-    teams = opened(args).teams()
-    if args.team is None:
+    teams = _offered(args)
+    if args.team is None and (args.quiet or args.output == "name"):
+        out.raw("".join(f"{team.name}\n" for team in teams))
+    elif args.team is None:
         out.result(TeamList(teams), lambda: _list(teams, out))
     else:
         team = view_in(teams, args.team)
         out.result(team, lambda: out.raw(team_file(team)))
     return 0
+
+
+def _offered(args: Arguments) -> tuple[TeamView, ...]:
+    try:
+        return opened(args).teams()
+    except NoWorkspace as error:
+        if error.is_named:
+            raise
+        return shipped_teams()
 
 
 def _list(teams: tuple[TeamView, ...], out: Render) -> None:

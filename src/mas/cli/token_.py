@@ -19,7 +19,9 @@ mas token web:21
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rotate", action="store_true", help="a new one; the old one and all browsers are out")
+    parser.add_argument(
+        "--rotate", action="store_true", help="make a new one; the old one and all signed-in browsers stop working"
+    )
     add_session_and_agent(parser, "with an agent (two digits), a token good for this agent's own messages only")
     for spelling, text in (("--as", "the agent"), ("--agent", argparse.SUPPRESS)):
         parser.add_argument(spelling, dest="as_agent", metavar="AGENT", help=text)

@@ -8,6 +8,7 @@ from shlex import quote
 
 from mas.bootstrap import init, need_tmux, open_mas, open_serving
 from mas.cli.command import Arguments
+from mas.cli.entry import given_path
 from mas.cli.render import Render, count, short_path
 from mas.model.errors import NoWorkspace
 from mas.model.ids import SessionId
@@ -32,7 +33,9 @@ mas up --no-browser --json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", nargs="?", metavar="DIR", help="the workspace (default: this one, else here)")
+    parser.add_argument(
+        "directory", nargs="?", type=given_path, metavar="DIR", help="the workspace (default: this one, else here)"
+    )
     parser.add_argument("--new", action="store_true", help="start a new team even if there is one already")
     parser.add_argument("--port", type=int, metavar="N", help="the server's port (default: the first free from 7717)")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser, only print the address")

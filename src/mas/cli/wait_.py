@@ -1,4 +1,4 @@
-"""mas wait: Wait until agents are idle, ask something, have written back or have ended."""
+"""mas wait: Wait until agents are idle, are blocked, have replied or have exited."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--until",
         choices=_UNTIL,
         default="idle",
-        help="what to wait for: all idle (the default), one has replied to you, one is blocked, all have exited;"
-        " answered is replied or else idle",
+        help="what to wait for: idle (all are; the default), replied (one has replied to you), blocked (one is),"
+        " exited (all have), answered (a reply, or all idle without one)",
     )
     add_timeout(parser)
     parser.add_argument(
@@ -44,7 +44,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="SECONDS",
-        help=f"at most so long (default: {_TIMEOUT:.0f})",
+        help=f"how long to wait at most (default: {_TIMEOUT:.0f}; up to 604800, 7 days)",
     )
 
 

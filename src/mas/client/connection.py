@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -204,6 +205,9 @@ def _vouched_by(ca: str) -> ssl.SSLContext:
     import ssl
 
     try:
+        if not os.path.isfile(ca):
+            # A pipe would be waited for.
+            raise ValueError("no such file" if not os.path.lexists(ca) else "not a file")
         context = ssl.create_default_context(cafile=ca)
     except (OSError, ValueError) as error:
         raise BadInput(

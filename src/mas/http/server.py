@@ -61,8 +61,8 @@ class Options(NamedTuple):
         if not all((self.host, *self.allow_hosts)):
             raise BadInput("An address or a name cannot be empty")
         for path in (self.tls_cert, self.tls_key):
-            if path and not os.access(path, os.R_OK):
-                raise BadInput(f"Cannot read {path}")
+            if path and not (os.path.isfile(path) and os.access(path, os.R_OK)):
+                raise BadInput(f"Not a file that can be read: {path}")
         if self.tls_cert and self.tls_key:
             _check_pair(self.tls_cert, self.tls_key)
         if _is_loopback(self.host):
@@ -261,7 +261,7 @@ def _check_pair(cert: str, key: str) -> None:
         # Nobody is there to be asked for a password later on.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError) as error:
-        raise BadInput(f"Not a certificate and its key without a password: {cert}, {key} ({error})") from None
+        raise BadInput(f"Not a certificate and its key, or the key has a password: {cert}, {key} ({error})") from None
 
 
 def _is_loopback(host: str) -> bool:

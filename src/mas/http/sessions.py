@@ -30,7 +30,9 @@ class ListedStatus(StrEnum):
 @router.get("/sessions", summary="List sessions", **answers(SessionList))
 def list_sessions(
     mas: Product,
-    status: Annotated[ListedStatus | None, Query(description="Archived and deleted ones are listed only so")] = None,
+    status: Annotated[
+        ListedStatus | None, Query(description="Archived and deleted sessions are listed only when asked for")
+    ] = None,
     limit: Annotated[int | None, Query(ge=0, le=100_000)] = None,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> Response:

@@ -34,4 +34,4 @@ def is_for_want_of_threads(error: Exception) -> bool:
 
 
 def no_thread() -> Unavailable:
-    return Unavailable("The machine has no process to spare for this just now", "try again; ulimit -u")
+    return Unavailable("This machine cannot start another process or thread just now", "try again; ulimit -u")

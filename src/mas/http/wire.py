@@ -104,6 +104,9 @@ class RunBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     team: str | None = None
     provider: str | None = None
+    model: Annotated[str, Field(description="For the agents that name none, where their provider takes one")] | None = (
+        None
+    )
     env: dict[str, str] | None = None
     lazy_units: bool | None = None
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
@@ -181,7 +184,9 @@ class PruneBody(Body):
     """Which sessions to remove; a dry run unless told otherwise."""
 
     older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since it was last used")] = None
-    keep: Annotated[int | None, Field(ge=0, le=1_000_000, description="Never the newest of each kind, so many")] = None
+    keep: Annotated[
+        int | None, Field(ge=0, le=1_000_000, description="Keep this many of the newest of each status")
+    ] = None
     statuses: Annotated[list[str], Field(description="Only these; none: all but archived")] = []
     policy: Annotated[bool, Field(description="Instead: what `retention` of the workspace's config.json says")] = False
     dry_run: bool = True

@@ -58,8 +58,11 @@ class NotFound(MasError):
 class NoWorkspace(NotFound):
     code = "no-workspace"
 
-    def __init__(self, start: str) -> None:
-        super().__init__(f"No MAS workspace at or above {start}", "mas init")
+    def __init__(self, start: str, named: bool = False) -> None:
+        where, hint = (f"at {start}", f"mas init {start}") if named else (f"at or above {start}", "mas init")
+        super().__init__(f"No MAS workspace {where}", hint)
+        self.is_named = named
+        """Whether somebody named the place, so that no other will do."""
 
 
 class NoSession(NotFound):

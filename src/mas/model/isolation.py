@@ -267,7 +267,8 @@ def _size_body(size: int | None) -> int | str | None:
     if size is None:
         return None
     words = shown_size(size)
-    return size if "." in words or words.endswith(" B") else words
+    # As people write it in such a file.
+    return size if "." in words or words.endswith(" B") else words.replace(" ", "")
 
 
 def _number(value: object, what: str) -> int | None:

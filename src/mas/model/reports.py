@@ -127,6 +127,8 @@ class Check(NamedTuple):
     ok: bool
     text: str
     hint: str = ""
+    absent: bool = False
+    """Not there, and fine without."""
 
 
 class Diagnosis(NamedTuple):

@@ -36,7 +36,7 @@ from mas.model.team import (
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIELDS = {
     "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation",
-    "limits", "sessionId", "request", "version",
+    "limits", "model", "sessionId", "request", "version",
 }  # fmt: skip
 # What a session's config.json is written as. Version 1 had no `request`; both are read.
 CONFIG_VERSION = 2
@@ -61,6 +61,8 @@ class Run(NamedTuple):
     """The id the session is to have; without one, MAS draws it."""
     request: Mapping[str, Any] | None = None
     """What was asked for, word for word; `config.json` keeps it beside what became of it."""
+    model: str | None = None
+    """For the agents that name none; a start gives it to those whose provider takes one."""
 
     @property
     def policy(self) -> Policy:
@@ -133,6 +135,7 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
         limits=limits,
         session_id=_session_id(fields),
         request=_object(fields, "request") if "request" in fields else None,
+        model=text(fields, "model"),
     )
 
 
@@ -174,6 +177,8 @@ def run_body(run: Run) -> dict[str, Any]:
         body["name"] = run.name
     if run.provider is not None:
         body["provider"] = run.provider
+    if run.model is not None:
+        body["model"] = run.model
     body["env"] = dict(run.env)
     body["lazyUnits"] = run.lazy_units
     if run.policy != Policy():

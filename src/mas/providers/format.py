@@ -141,12 +141,19 @@ class Provider(NamedTuple):
     @property
     def needs_place(self) -> bool:
         """Whether its agents need a place of their own on the disk, or a name for their conversation."""
+        return bool(self.launch.files or self.launch.seed or _OF_ITS_PLACE & self._placeholders())
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether its program can be told which model to use."""
+        return "model" in self._placeholders()
+
+    def _placeholders(self) -> set[str]:
         launch = self.launch
         words = [
             part for word in (*launch.argv, *launch.resume) for part in ((word,) if isinstance(word, str) else word)
         ]
-        used = PLACEHOLDER.findall(" ".join((*words, *(value for _, value in launch.env))))
-        return bool(launch.files or launch.seed or _OF_ITS_PLACE & set(used))
+        return set(PLACEHOLDER.findall(" ".join((*words, *(value for _, value in launch.env)))))
 
 
 def read_provider(path: str, name: str) -> Provider:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
-from mas.model.errors import AlreadyThere, Conflict, NoTmux
+from mas.model.errors import AlreadyThere, BadInput, Conflict, NoTmux
 from mas.runtime.panes import (
     FORMAT,
     HOMES,
@@ -318,6 +318,8 @@ class TmuxTeams:
             # A tmux inside another server's tmux is refused unless it does not know.
             environ.pop("TMUX", None)
             verb = "attach-session"
+            if not os.isatty(0):
+                raise BadInput("mas attach needs a terminal", "without one: mas output ID AGENT")
         argv = server.argv(*commands, [verb, "-t", self._tmux_session(server, place)])
         os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
 

@@ -43,6 +43,17 @@ def doctor(world: World) -> Diagnosis:
         _orphans,
         _server,
     )
+    return _all(world, looks)
+
+
+def outside(world: World) -> Diagnosis:
+    """The same as far as it can be looked at without a workspace."""
+    found = _all(world, (_python, _tmux, _machine, _isolation, _limits, _providers))
+    none = Check("workspace", True, "none here; make one: mas init", absent=True)
+    return Diagnosis((*found.checks, none), found.ok)
+
+
+def _all(world: World, looks: tuple[Callable[[World], Iterator[Check]], ...]) -> Diagnosis:
     checks = tuple(check for look in looks for check in look(world))
     return Diagnosis(checks, all(check.ok for check in checks))
 
@@ -116,10 +127,11 @@ def _isolation(world: World) -> Iterator[Check]:
     for tier, ways in WAYS.items():
         for how in filter(None, ways):
             why_not = tiers.why_not(how)
-            yield Check(f"tier {tier} {how}", True, f"cannot be had: {why_not}" if why_not else "can be had")
+            text = f"not possible here: {why_not}" if why_not else "possible"
+            yield Check(f"tier {tier} {how}", True, text, absent=bool(why_not))
     bwrap = shutil.which("bwrap", path=world.settings.environ.get("PATH"))
     missing = "not installed; of use where namespaces are refused: sudo apt-get install bubblewrap"
-    yield Check("bubblewrap", True, bwrap or missing)
+    yield Check("bubblewrap", True, bwrap or missing, absent=not bwrap)
 
 
 def _limits(world: World) -> Iterator[Check]:
@@ -132,7 +144,7 @@ def _limits(world: World) -> Iterator[Check]:
     elif scopes.given():
         yield Check("limits", True, "scopes of your systemd")
     else:
-        yield Check("limits", True, "by MAS itself: no control group is to be had; cpu is not limited")
+        yield Check("limits", True, "by MAS itself: it may not use control groups here; cpu is not limited")
     stays = scopes.at_logout()
     if stays is not None:
         hint = "loginctl enable-linger, or KillUserProcesses=no in logind.conf"
@@ -148,7 +160,8 @@ def _providers(world: World) -> Iterator[Check]:
             text = f"{text}: {view.problem}" if view.program else view.problem
         # Only what sessions run here must be there.
         fine = not view.is_default or (view.installed and view.meets_minimum)
-        yield Check(f"provider {view.id}", fine, text, view.install and f"install it: {view.install}")
+        hint = view.install and f"install it: {view.install}"
+        yield Check(f"provider {view.id}", fine, text, hint, absent=fine and not view.installed)
 
 
 def _orphans(world: World) -> Iterator[Check]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId, shown
-from mas.model.isolation import Isolation, Policy, SessionLimits, Tier
+from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
 from mas.model.run import Run
 from mas.providers.provider import Program
 from mas.runtime.sandbox.rules import Rules
@@ -59,6 +59,9 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
     policy = policy_of(world, run)
     tiers = world.tiers()
     isolation = tiers.choose(policy)
+    if run.policy.enforce is Mode.OFF:
+        # Asked for just now; who has set it for the whole workspace knows.
+        return isolation, ("Isolation is off: agents can read and change whatever you can",)
     if isolation.tier == Tier.D:
         return isolation, warning(isolation, tiers.reason())
     _Resolved(world, policy)
@@ -225,9 +228,7 @@ class _Resolved:
         for path in self.write:
             for place in ours:
                 if is_in(path, place) or is_in(place, path):
-                    raise BadInput(
-                        f"isolation.write: {shown(path)} is, holds or lies in {place}, which agents never write"
-                    )
+                    raise BadInput(f"isolation.write: {shown(path)} overlaps {place}, which agents may never write")
 
     def _paths(self, key: str, paths: tuple[str, ...]) -> tuple[str, ...]:
         """Resolved against the user's home and the workspace; what is not there is an error."""
@@ -235,7 +236,8 @@ class _Resolved:
         for path in paths:
             real = os.path.realpath(os.path.join(self._root, self._homes.own(path)))
             if not os.path.exists(real):
-                raise BadInput(f"isolation.{key}: there is no {shown(path)}" + (f" ({real})" if real != path else ""))
+                where = f" ({real})" if real != path else ""
+                raise BadInput(f"isolation.{key}: there is no {shown(path)}{where}", f"mkdir -p {real}")
             found.append(real)
         return tuple(found)
 

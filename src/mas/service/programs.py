@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mas.model.errors import NotFound
+from mas.model.errors import BadInput, NotFound
 from mas.model.fields import about
 from mas.model.ids import SessionId
 from mas.model.run import Run
@@ -25,6 +25,31 @@ def check_programs(world: World, run: Run) -> None:
         own = "command" if agent.command else "provider" if agent.provider != run.provider else None
         with about(f"agents.{agent.id}.{own}" if own else "provider"):
             providers.program(agent)
+
+
+def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
+    """The run with its model given to every agent that takes one and names none; and whom it could not be given to."""
+    if run.model is None:
+        return run, ()
+    providers = world.providers()
+    takes = {
+        agent.id: providers.of(agent.provider or "", agent.command).takes_model
+        for agent in run.team.agents()
+        if not agent.model
+    }
+    without = sorted({agent.provider or "" for agent in run.team.agents() if not takes.get(agent.id, True)})
+    if takes and not any(takes.values()):
+        with about("model"):
+            raise BadInput(f"{' and '.join(without)} cannot be given a model", "mas doctor lists the providers")
+    units = tuple(
+        unit._replace(
+            agents=tuple(agent._replace(model=run.model) if takes.get(agent.id) else agent for agent in unit.agents)
+        )
+        for unit in run.team.units
+    )
+    ids = ", ".join(agent for agent, does in takes.items() if not does)
+    told = (f"Without model {run.model}, because {' and '.join(without)} takes none: {ids}",) if without else ()
+    return run._replace(team=run.team._replace(units=units), model=None), told
 
 
 def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:

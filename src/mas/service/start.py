@@ -20,7 +20,7 @@ from mas.service.disk import check_room
 from mas.service.isolation import choose_isolation, limits_of
 from mas.service.limits import unheld
 from mas.service.naming import register
-from mas.service.programs import check_programs, furnish, programs_of
+from mas.service.programs import check_programs, furnish, programs_of, with_model
 from mas.service.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.reconcile import resolve, settle
 from mas.service.show import describe, just_opened, show
@@ -63,10 +63,12 @@ def start(
     """
     with about("name"):
         run = run._replace(name=run.name and parse_new_name(run.name)).settled(world.settings.provider)
+    run, without_model = with_model(world, run)
     check_programs(world, run)
     check_prompts(run)
     with about("isolation"):
         isolation, to_know = choose_isolation(world, run)
+    to_know = (*without_model, *to_know)
     legacy = legacy or wants_legacy(world)
     for attempt in range(_DRAWS):
         session_id = run.session_id or draw_id(world)

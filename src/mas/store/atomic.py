@@ -30,7 +30,7 @@ def disk_errors() -> Iterator[None]:
         if error.errno in _FULL:
             raise DiskFull(f"No room left on the disk{where}", "df -h; mas prune --older-than 7d") from error
         if error.errno in _REFUSED:
-            raise DiskRefused(f"The disk refused: {os.strerror(error.errno)}{where}", "mas doctor") from error
+            raise DiskRefused(f"{os.strerror(error.errno)}{where}", "mas doctor") from error
         if error.errno in _BROKEN:
             raise Disk(f"The disk failed: {os.strerror(error.errno)}{where}", "dmesg; mas doctor") from error
         if error.errno == errno.EEXIST:

@@ -248,6 +248,9 @@ def _copy_directory(copy: _Copy, from_fd: int, to_fd: int, path: str) -> None:
             except OSError as error:
                 # A living agent may remove its files, or put others in their place, while its session is being cloned.
                 if error.errno not in _CHANGED:
+                    if error.filename == name:
+                        # One name of thirteen directories that have it would tell nobody which.
+                        error.filename = os.path.join(copy.source, f"{path}{name}")
                     raise
                 copy.skip(f"{path}{name}")
     info = os.fstat(from_fd)

@@ -1,6 +1,7 @@
 """The workspace: its templates, and the session directories made from them, moved and removed."""
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ _COPIED_BY_CLONE = ("unit", "workflows")
 _HOME = ".home"
 # SQLite opens no file whose path has more than 512 bytes; the messages of a session in the trash have the longest.
 _LONGEST_ROOT = 400
+# Where the path itself is the reason.
+_NO_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST}
 
 
 class Trashed(NamedTuple):
@@ -51,7 +54,7 @@ def init_workspace(root: str, name: str, provider: str) -> list[str]:
     check_root(root)
     made = []
     layout = Layout(root)
-    os.makedirs(root, exist_ok=True)
+    _make_root(root)
     for part in ("unit", "workflows"):
         made += _fill(os.path.join(_SHIPPED, part), layout.at(part), part)
     for part in ("templates", "logs", "sessions"):
@@ -68,6 +71,18 @@ def init_workspace(root: str, name: str, provider: str) -> list[str]:
             write_atomic(layout.at(file), data, 0o644)
             made.append(file)
     return made
+
+
+def _make_root(root: str) -> None:
+    """Make the workspace's directory, or say why none can be there."""
+    if os.path.lexists(root) and not os.path.isdir(root):
+        raise BadInput(f"Not a directory: {root}", "mas init DIR, where DIR is a directory or not there yet")
+    try:
+        os.makedirs(root, exist_ok=True)
+    except OSError as error:
+        if error.errno in _NO_PLACE:
+            raise BadInput(f"No directory can be made at {root}: {error.strerror}", "mas init DIR") from None
+        raise
 
 
 def _fill(shipped: str, target: str, label: str) -> list[str]:
