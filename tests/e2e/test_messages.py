@@ -340,21 +340,21 @@ def test_damaged_messages_are_kept_and_told_of(site: Site) -> None:
 
 
 def test_every_step_of_a_message_is_told_as_an_event(site: Site) -> None:
-    session = start_receivers(site)
-    site.mas("send", "--session", session, "--from", "21", "--id", ID, "00", "hello")
+    session = start_receivers(site, "pair")
+    site.mas("send", "--session", session, "--from", "21", "--id", ID, "23", "hello")
     site.mas("stop", session)
     other = "m-fedcba9876543210"
-    site.mas("send", "--session", session, "--id", other, "00", "hello", code=4)
+    site.mas("send", "--session", session, "--id", other, "23", "hello", code=4)
     told = [event for event in site.local().events("0").events if event.event == "message"]
     assert {event.session_id for event in told} == {session}
     assert [(event.agent, event.details) for event in told] == [
-        (agent, {"messageId": message_id, "target": "00", "from": sender, "state": state})
+        (agent, {"messageId": message_id, "target": "23", "from": sender, "state": state})
         for agent, message_id, sender, state in (
             (None, ID, "21", "queued"),
-            ("00", ID, "21", "typed"),
-            ("00", ID, "21", "acknowledged"),
+            ("23", ID, "21", "typed"),
+            ("23", ID, "21", "acknowledged"),
             (None, other, None, "queued"),
-            ("00", other, None, "undelivered"),
+            ("23", other, None, "undelivered"),
         )
     ]
 
