@@ -141,7 +141,7 @@ def test_approvals_name_the_command_that_answers(site: Site) -> None:
     site.mas("send", "00", "/ask delete it")
     until(lambda: "permission" in site.mas("approvals").stdout, "a question")
     done = site.mas("approvals")
-    assert done.stderr == f"next:  mas approve {session[:8]} 00  ·  mas deny {session[:8]} 00\n"
+    assert done.stderr == f"next:  mas approve {session[:8]}:00  ·  mas deny {session[:8]}:00\n"
     assert site.mas("approvals", "-q").stdout == f"{session}:00\n"
     assert site.mas("approvals", "-q", "-n", "0").stdout == ""
     assert "PROVIDER" in site.mas("approvals", "-o", "wide").stdout

@@ -27,8 +27,6 @@ def run(args: Arguments, out: Render) -> int:
     session_id, agent = session_and_agent(mas, args)
     if agent is None:
         raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]}:00")
-    if args.lines < 1:
-        raise BadInput("--lines takes a number, 1 or more")
     # A server knows by the token who asks.
     here = None if args.server else as_agent(None, args.workspace)
     reader = here.agent if here and here.session == session_id else None
