@@ -210,6 +210,18 @@ def test_somebody_who_only_looks_for_unfinished_work_keeps_nobody_from_theirs(la
     assert intents.sessions() == set()
 
 
+def test_what_a_listing_does_by_itself_is_waited_for_but_not_by_another_listing(intents: Intents) -> None:
+    with ExitStack() as lost:
+        operation = lost.enter_context(intents.begin(ID, "lost"))
+        with pytest.raises(Busy), intents.begin(ID, "lost"):
+            pass
+        operation.done()
+        Timer(0.2, lost.pop_all().close).start()
+        with intents.begin(ID, "stop") as stop:
+            stop.done()
+    assert intents.sessions() == set()
+
+
 def test_a_verb_that_is_not_allowed_leaves_nothing_to_recover(intents: Intents) -> None:
     def refuse() -> None:
         raise Conflict("not now")

@@ -19,6 +19,9 @@ from mas.store.atomic import open_lock, remove_file, still_at, sync_directory, t
 from mas.store.layout import Layout
 
 _A_LOOK = 1.0
+# What a listing does by itself about a session it finds damaged or without its tmux session, and how long at most.
+_OF_LISTINGS = ("lost", "damage")
+_A_LISTING = 10.0
 _LOOK_AGAIN = 0.002
 
 
@@ -97,7 +100,7 @@ class Intents:
         verb it refuses by raising leaves nothing that a recovery could take for work cut short.
         """
         path = self._path(session_id)
-        fd = self._own(path, session_id)
+        fd = self._own(path, session_id, verb)
         try:
             if left := self._read(path):
                 raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
@@ -121,19 +124,18 @@ class Intents:
                 os.unlink(path)
             os.close(fd)
 
-    def _own(self, path: str, session_id: str) -> int:
+    def _own(self, path: str, session_id: str, verb: str) -> int:
         """The intent file, open and locked; `Busy` if another process has it."""
-        deadline = time.monotonic() + _A_LOOK
+        began = time.monotonic()
         while True:
             fd = open_lock(path)
             if not try_lock(fd):
                 os.close(fd)
                 left = self._read(path)
-                if left is None and time.monotonic() < deadline:
-                    # Nobody has said what they do: somebody looks for work cut short, and is gone in a moment.
-                    time.sleep(_LOOK_AGAIN)
-                    continue
-                raise _busy(session_id, left)
+                if time.monotonic() - began > _patience(verb, left):
+                    raise _busy(session_id, left)
+                time.sleep(_LOOK_AGAIN)
+                continue
             if still_at(fd, path):
                 return fd
             # Its owner finished and removed it between our two looks.
@@ -219,6 +221,15 @@ class Intents:
             yield
         finally:
             os.close(fd)
+
+
+def _patience(verb: str, other: Intent | None) -> float:
+    """How long to wait for who has a session."""
+    if other is None:
+        # Nobody has said what they do: somebody looks for work cut short, and is gone in a moment.
+        return _A_LOOK
+    # A listing that found something wrong is no reason to refuse what somebody asked for.
+    return _A_LISTING if other.verb in _OF_LISTINGS and verb not in _OF_LISTINGS else 0.0
 
 
 def _busy(session_id: str, intent: Intent | None) -> Busy:
