@@ -80,12 +80,20 @@ def _candidates(world: World, status: str) -> Iterator[Pruned]:
             yield Pruned(info.session_id, info.name, status, info.archived_at, "remove", info.size)
     elif status == Gone.DELETED:
         for trashed in world.workspace.trashed():
-            yield Pruned(trashed.session_id, None, status, trashed.deleted_at, "remove", usage(trashed.path).disk)
+            yield Pruned(trashed.session_id, None, status, trashed.deleted_at, "remove", disk_of(trashed.path))
     else:
         for entry in reconcile(world)[0]:
             if entry.status == status:
-                disk = usage(world.layout.session(entry.session_id).root).disk
+                disk = disk_of(world.layout.session(entry.session_id).root)
                 yield Pruned(entry.session_id, entry.name, status, entry.last_activity, "trash", disk)
+
+
+def disk_of(path: str) -> int:
+    """What a directory takes of the disk; nothing if another process has just moved it."""
+    try:
+        return usage(path).disk
+    except FileNotFoundError:
+        return 0
 
 
 def carry_out(world: World, item: Pruned, before: Callable[[], object] = bool) -> None:

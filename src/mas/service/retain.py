@@ -10,11 +10,10 @@ from mas.model.isolation import shown_size
 from mas.model.reports import Pruned, PrunePlan
 from mas.model.retention import REMOVE, Retention, shown_age
 from mas.model.session import Gone, Status
-from mas.service.prune import age_of, carry_out
+from mas.service.prune import age_of, carry_out, disk_of
 from mas.service.reconcile import reconcile
 from mas.service.world import World
 from mas.store.registry import IndexEntry
-from mas.store.tree import usage
 
 # Somebody who stopped a session for a moment finds it where it was, however many there are.
 _REST = 3600.0
@@ -87,7 +86,7 @@ def _moved(world: World, retention: Retention) -> Iterator[Pruned]:
         reason = f"in the trash for more than {shown_age(limit)} (trashAge)"
         for trashed in world.workspace.trashed():
             if age_of(trashed.deleted_at, now) > limit:
-                disk = usage(trashed.path).disk
+                disk = disk_of(trashed.path)
                 yield Pruned(trashed.session_id, None, Gone.DELETED, trashed.deleted_at, REMOVE, disk, reason)
 
 
@@ -109,4 +108,4 @@ def _carried_out(world: World, item: Pruned) -> bool:
 
 
 def _disk(world: World, entry: IndexEntry) -> int:
-    return usage(world.layout.session(entry.session_id).root).disk
+    return disk_of(world.layout.session(entry.session_id).root)
