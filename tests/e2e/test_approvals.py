@@ -129,7 +129,7 @@ def test_an_answer_can_be_no_and_needs_no_session_where_there_is_one(site: Site)
     until(lambda: "(demo) denied" in site.mas("output", "00").stdout, "the answer")
     done = site.mas("deny", "00", code=4)
     assert "Agent 00 waits for no answer: it is idle" in done.stderr
-    assert "mas approvals" in site.mas("approve", session, code=2).stderr
+    assert f"mas approve {session[:8]}:00" in site.mas("approve", session, code=2).stderr
     events = [event for event in site.local().events("0", 10_000).events if event.event == "approval"]
     assert [(event.session_id, event.agent, event.details) for event in events] == [
         (session, "00", {"allowed": False, "by": "person", "kind": "permission", "text": "drop a table"})
@@ -150,7 +150,8 @@ def test_the_api_tells_and_answers_for_its_owner_alone(served: Served) -> None:
     assert served.client(token).get("/approvals").status_code == 403
     assert [one["text"] for one in client.get("/approvals").json()["approvals"]] == ["go on"]
     assert len(client.get("/approvals", params={"sessionId": session}).json()["approvals"]) == 1
-    assert client.get("/approvals", params={"sessionId": "x"}).status_code == 422
+    assert client.get("/approvals", params={"sessionId": "x"}).status_code == 404
+    assert client.get("/approvals", params={"sessionId": "x/y"}).status_code == 422
     answer = client.post(paths[0])
     assert (answer.status_code, answer.json()["allowed"]) == (200, True)
     until(lambda: state(site, session) == "idle", "the agent goes on")

@@ -35,7 +35,7 @@ class Served(uvicorn.Server):
     def __init__(self, mas: LocalMas, directory: str) -> None:
         self.app = FastAPI(lifespan=self._lifespan)
         self.app.include_router(router)
-        self._mas = mas
+        self.app.state.mas = self._mas = mas
         self._directory = directory
         super().__init__(uvicorn.Config(self.app, log_level="critical", lifespan="on"))
         self.socket = socket.socket()
@@ -230,9 +230,7 @@ def test_filters_let_through_what_was_asked_for(served: Served, store: Events) -
         assert stops.numbers(1) == [2]
 
 
-@pytest.mark.parametrize(
-    "query", [{"sessionId": ONE[:8]}, {"sessionId": ONE.upper()}, {"event": "x"}, {"after": "1" * 100}]
-)
+@pytest.mark.parametrize("query", [{"event": "x"}, {"after": "1" * 100}])
 def test_a_question_that_makes_no_sense_is_refused(served: Served, query: dict[str, str]) -> None:
     assert httpx.get(served.url, params=query).status_code == 422
 
