@@ -56,9 +56,14 @@ def test_a_refused_message_names_the_rule() -> None:
 
 
 def test_people_write_to_anyone() -> None:
-    for person in (None, "ann", "99"):
-        assert len(recipients(DEFAULT_TEAM, person, "all")) == 13
-        assert [agent.id for agent in recipients(DEFAULT_TEAM, person, "23")] == ["23"]
+    assert len(recipients(DEFAULT_TEAM, None, "all")) == 13
+    assert [agent.id for agent in recipients(DEFAULT_TEAM, None, "23")] == ["23"]
+
+
+@pytest.mark.parametrize("nobody", ["ann", "99", ""])
+def test_nobody_writes_in_the_name_of_an_agent_that_is_not_there(nobody: str) -> None:
+    with pytest.raises(NoAgent, match="there are: 00 10"):
+        recipients(DEFAULT_TEAM, nobody, "23")
 
 
 def test_an_agent_does_not_get_its_own_word_to_a_group() -> None:
