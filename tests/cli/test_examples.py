@@ -179,5 +179,5 @@ def leave(site: Site, shell: Terminal, example: str) -> None:
         shell.until("ready")
         shell.type("\x03")
     elif "--watch" in example:
-        shell.until("AGENTS")
+        shell.until("\x1b[J")
         shell.type("\x03")
