@@ -395,3 +395,30 @@ def test_agents_end_with_the_workspace_they_work_in_and_their_tmux_with_them(sit
     until(lambda: site.tmux_sessions() == mine, "the end of their panes")
     until(lambda: sum("tmux" in words[0] for words in site.commands()) == len(mine), "the end of a server of their own")
     assert site.statuses() == {}
+
+
+def test_a_session_removed_from_a_moved_workspace_ends_no_other(site: Site) -> None:
+    site.env["MAS_TMUX_SERVER"] = "workspace"
+    one, two = (site.start("--team", "pair", "--command", "sleep 1000") for _ in range(2))
+    old = site.root
+    site.root = site.env["MAS_WORKSPACE_ROOT"] = os.path.join(site.directory, "moved")
+    os.rename(old, site.root)
+    new = Site(site.directory)
+    new.env["MAS_TMUX_SERVER"] = "workspace"
+    new.mas("init", new.root, cwd=new.directory)
+    # Its panes have the same numbers on another server, whose socket is at the old path.
+    three = new.start("--team", "pair", "--command", "sleep 1000")
+    socket = str(site.json("show", two)["tmuxSocket"]).replace(old, site.root)
+    pids = [int(pid) for pid in site.tmux("list-panes", "-a", "-F", "#{pane_pid}", socket=socket).split()]
+    shutil.rmtree(site.session(one))
+    until(lambda: len(living(pids)) == 2, "the end of the agents whose directory is gone")
+    until(
+        lambda: site.tmux("list-sessions", "-F", "#{session_name}", socket=socket) == tmux_name(two),
+        "the end of their panes",
+    )
+    assert site.statuses() == {two: "active"}
+    assert [agent["state"] for agent in new.json("show", three)["agents"]] == ["unknown", "unknown"]
+    assert len(launchers(new, three)) == 2
+    new.mas("stop", three)
+    site.mas("stop", two)
+    assert living(pids) == []

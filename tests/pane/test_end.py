@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -256,3 +257,34 @@ def test_an_agent_goes_on_when_its_session_is_moved(bare: Site) -> None:
         one.send(b"still here\n")
         one.expect(b"still here\r\nstill here")
         os.rename(moved, one.session)
+
+
+def test_a_directory_whose_links_nobody_counts_is_not_taken_for_removed(bare: Site) -> None:
+    path = os.path.join(bare.directory, "uncounted")
+    os.mkdir(path)
+    fd = os.open(path, os.O_RDONLY)
+    # An open directory without a name has no links from the start, as every one on such a file system.
+    os.rmdir(path)
+    home = Home(f"/proc/self/fd/{fd}")
+    os.close(fd)
+    home.look(time.monotonic())
+    assert not home.is_gone
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_stale_handle_means_removed_only_if_the_path_is_gone_too(
+    bare: Site, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    path = os.path.join(bare.directory, "remote")
+    os.mkdir(path)
+    home = Home(path)
+    if not is_there:
+        os.rmdir(path)
+
+    def stale(_: int) -> os.stat_result:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", stale)
+        home.look(time.monotonic())
+    assert home.is_gone is not is_there

@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mas.pane.home import Home
     from mas.pane.hooks import Hooks
     from mas.pane.record import Record
     from mas.pane.relay import Relay
@@ -48,6 +49,9 @@ _GRACE = 3.0
 # How long tmux may take to have read what an agent showed last.
 _TAKEN = 1.0
 _UNRUNNABLE = 127
+# How long the rest of a workspace may take to be removed, once the session and the socket are gone.
+_REMOVAL = 10.0
+_LOOK_AGAIN = 0.1
 # Where the sockets of a workspace's own tmux servers are.
 _BESIDE_SESSIONS = "/sessions/.mas/tmux/"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,7 +88,7 @@ def main(session_dir: str, agent: str) -> int:
         os.close(slave)
         if not runner.starts_again(code):
             if runner.is_homeless:
-                _close_pane()
+                _close_pane(runner.home)
             return code if code >= 0 else 128 - code
         argv = _argv_again(launch_path(session_dir, agent), argv, options.get("resume_if", ""))
 
@@ -132,9 +136,14 @@ class _Runner:
         return code
 
     @property
+    def home(self) -> Home:
+        assert self._record is not None
+        return self._record.home
+
+    @property
     def is_homeless(self) -> bool:
         """Whether the session's directory is gone: then nobody can ever look at the agent, or close its pane."""
-        return self._record is not None and self._record.home.is_gone
+        return self._record is not None and self.home.is_gone
 
     def starts_again(self, code: int) -> bool:
         """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
@@ -326,21 +335,34 @@ def _limiter(options: dict[str, str]) -> Callable[[], None]:
     return limit
 
 
-def _close_pane() -> None:
+def _close_pane(home: Home) -> None:
     """Have tmux close this pane, and this process with it; where that cannot be, the pane stays dead."""
     socket, _, numbers = os.environ.get("TMUX", "").partition(",")
     pane, parent = os.environ.get("TMUX_PANE"), os.getppid()
     if not socket or not pane:
         return
     try:
-        if _BESIDE_SESSIONS in socket and not os.path.lexists(socket):
-            # A server of the workspace's own, whose socket went with it: nobody can speak to it any more.
-            if numbers.startswith(f"{parent},"):
-                os.kill(parent, signal.SIGTERM)
-            return
+        if _BESIDE_SESSIONS in socket:
+            socket = _moved(socket, home)
+            if not socket:
+                # A server of the workspace's own, whose socket went with it: nobody can speak to it any more.
+                if numbers.startswith(f"{parent},"):
+                    os.kill(parent, signal.SIGTERM)
+                return
         os.execvp("tmux", ["tmux", "-N", "-S", socket, "kill-pane", "-t", pane])  # noqa: S606 - no shell
     except OSError:
         return
+
+
+def _moved(socket: str, home: Home) -> str:
+    """Where a socket beside the sessions is now: another server may have its old path. Empty if all were removed."""
+    until = time.monotonic() + _REMOVAL
+    while sessions := home.beside():
+        moved = f"{os.path.dirname(sessions)}{_BESIDE_SESSIONS}{os.path.basename(socket)}"
+        if os.path.lexists(moved) or time.monotonic() > until:
+            return moved
+        time.sleep(_LOOK_AGAIN)
+    return ""
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:
