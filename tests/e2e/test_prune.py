@@ -17,7 +17,7 @@ def age(site: Site, session: str, days: int) -> None:
     for path in (site.session(session, "metadata.json"), site.path("sessions", ".sessions.index")):
         lines = read(path).split("\n")
         mine = [
-            re.sub(r'("lastActivity": ?)"[^"]*"', rf'\1"{stamp}"', line)
+            re.sub(r'("(?:lastActivity|stoppedAt)": ?)"[^"]*"', rf'\1"{stamp}"', line)
             if session in line or path.endswith("metadata.json")
             else line
             for line in lines

@@ -138,6 +138,17 @@ def test_a_restore_names_the_agents_whose_work_was_cut_off(site: Site) -> None:
     assert "was lost" not in site.mas("restore", session).stderr
 
 
+def test_a_listing_that_died_before_it_looked_again_ends_no_session_that_lives(site: Site) -> None:
+    session = site.start(*ASLEEP)
+    # Neither done nor undone: as if the process had been killed there.
+    with site.world().intents.begin(session, "lost"):
+        pass
+    assert os.listdir(site.path("sessions", ".mas", "intents")) == [session]
+    assert site.statuses() == {session: "active"}
+    assert os.listdir(site.path("sessions", ".mas", "intents")) == []
+    assert state_of(site.local(), session, "00") != "exited"
+
+
 def test_a_lost_session_that_is_stopped_by_hand_does_not_come_back_with_the_lost(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.tmux("kill-server")

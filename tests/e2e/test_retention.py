@@ -152,6 +152,33 @@ def test_a_session_that_was_restored_since_it_was_looked_at_goes_on(site: Site, 
         carry_out(world, item)
     assert site.statuses() == {session: "active"}
     assert site.json("show", SessionId(session))["agents"][0]["state"] != "exited"
+    site.mas("stop", session)
+    with pytest.raises(BadTransition):
+        carry_out(world, item)
+    assert site.statuses() == {session: "stopped"}
+
+
+def test_an_archive_goes_by_its_file_where_nothing_else_tells_its_age(site: Site) -> None:
+    (session,) = stopped(site, 1)
+    site.mas("archive", session)
+    os.unlink(site.path("sessions", ".mas", "archive", f"{session}.json"))
+    policy(site, archiveAge="1h")
+    assert moved(site) == {}
+    os.utime(site.path("sessions", ".mas", "archive", f"{session}.tar.zst"), (1, 1))
+    assert moved(site) == {session: ("remove", "archiveAge")}
+
+
+def test_an_archive_that_was_made_since_it_was_looked_at_stays(site: Site) -> None:
+    (session,) = stopped(site, 1)
+    site.mas("archive", session)
+    policy(site, archiveAge="0s")
+    world = site.world(retention=load_settings(site.root).retention)
+    until(lambda: bool(retain(world, dry_run=True).items), "a second has passed")
+    (item,) = retain(world, dry_run=True).items
+    site.mas("unarchive", session)
+    site.mas("archive", session)
+    carry_out(world, item)
+    assert where(site, "archived") == {session}
 
 
 @pytest.fixture

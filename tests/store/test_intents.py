@@ -210,6 +210,17 @@ def test_somebody_who_only_looks_for_unfinished_work_keeps_nobody_from_theirs(la
     assert intents.sessions() == set()
 
 
+def test_a_lock_that_is_let_go_in_a_moment_is_waited_for(layout: Layout, intents: Intents) -> None:
+    os.mkdir(layout.session(ID).root)
+    fd = open_lock(layout.session(ID).lock)
+    assert try_lock(fd)
+    leaving = Timer(0.05, lambda: os.close(fd))
+    leaving.start()
+    with intents.begin(ID, "stop") as operation:
+        operation.done()
+    leaving.join()
+
+
 def test_what_a_listing_does_by_itself_is_waited_for_but_not_by_another_listing(intents: Intents) -> None:
     with ExitStack() as lost:
         operation = lost.enter_context(intents.begin(ID, "lost"))

@@ -53,7 +53,7 @@ def rename(world: World, session_id: SessionId, name: str) -> SessionDetail:
         parse_new_name(name)
     with world.intents.begin(session_id, "rename", allowed=lambda: world.records.load(session_id)) as operation:
         before = world.records.load(session_id)
-        operation.undo(lambda: register(world, before))
+        operation.undo(lambda: world.registry.put(entry_of(before)))
         # The registry first: what is listed under a name has it.
         session, _ = register(world, before._replace(name=name), exact=True)
         operation.undo(lambda: save_named(world, before))

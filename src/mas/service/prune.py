@@ -8,7 +8,7 @@ from contextlib import suppress
 from time import strptime
 from typing import NamedTuple
 
-from mas.model.errors import BadInput, BadTransition, Corrupt
+from mas.model.errors import BadInput, BadTransition, Conflict, Corrupt, NotFound
 from mas.model.ids import SessionId
 from mas.model.reports import Pruned, PrunePlan
 from mas.model.retention import ARCHIVE, TRASH
@@ -53,9 +53,17 @@ def prune(world: World, policy: Policy, dry_run: bool) -> PrunePlan:
             raise BadInput(f"{status} sessions are not pruned (there are: {', '.join(PRUNABLE)})")
     items = tuple(item for status in statuses for item in _chosen(world, status, policy))
     if not dry_run:
-        for item in items:
-            carry_out(world, item)
+        items = tuple(item for item in items if _is_carried_out(world, item))
     return PrunePlan(items, done=not dry_run)
+
+
+def _is_carried_out(world: World, item: Pruned) -> bool:
+    try:
+        carry_out(world, item)
+    except (Conflict, NotFound):
+        # Somebody uses it again, or was faster.
+        return False
+    return True
 
 
 def _chosen(world: World, status: str, policy: Policy) -> Iterator[Pruned]:
@@ -102,9 +110,10 @@ def carry_out(world: World, item: Pruned, before: Callable[[], object] = bool) -
 
     def unused() -> None:
         with suppress(Corrupt):
-            now = world.records.load(session_id).status
-            if now is Status.ACTIVE:
-                raise BadTransition(session_id, now, item.what)
+            now = world.records.load(session_id)
+            # Restored since it was looked at, even if it is stopped or lost again.
+            if now.status is Status.ACTIVE or (now.stopped_at or "") > item.since:
+                raise BadTransition(session_id, now.status, item.what)
         before()
 
     if item.what == TRASH:
@@ -115,7 +124,8 @@ def carry_out(world: World, item: Pruned, before: Callable[[], object] = bool) -
         return
     with world.intents.begin(session_id, "purge") as operation:
         operation.no_return()
-        if item.status == Gone.ARCHIVED:
+        archived = {(info.session_id, info.archived_at) for info in world.archives.list()}
+        if item.status == Gone.ARCHIVED and (session_id, item.since) in archived:
             world.archives.remove(session_id)
         for trashed in world.workspace.trashed():
             if (trashed.session_id, trashed.deleted_at) == (session_id, item.since):

@@ -10,7 +10,7 @@ from mas.model.session import Gone, Status
 from mas.runtime.sweep import wait_for_clients
 from mas.service.naming import register, save_named
 from mas.service.stop import TMUX_GONE, set_status, stop_owned
-from mas.service.team import close_team
+from mas.service.team import close_team, place_of
 from mas.service.world import World
 from mas.store.intents import Intent
 from mas.store.registry import entry_of
@@ -64,7 +64,20 @@ def _finish_stop(world: World, intent: Intent, session_id: SessionId, lost: str 
 
 
 def _finish_lost(world: World, intent: Intent, session_id: SessionId) -> None:
-    _finish_stop(world, intent, session_id, lost=TMUX_GONE)
+    """Lost, unless somebody restored it before it was called so: the listing was killed while it looked again."""
+    if not _may_live(world, session_id):
+        _finish_stop(world, intent, session_id, lost=TMUX_GONE)
+
+
+def _may_live(world: World, session_id: SessionId) -> bool:
+    try:
+        session = world.records.load(session_id)
+    except (Corrupt, NoSession):
+        return False
+    place = place_of(world, session)
+    if session.status is not Status.ACTIVE or place is None:
+        return False
+    return world.runtime.alive([place])[place] is not False
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:

@@ -3,6 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -80,7 +81,12 @@ class Archives:
         for name in sorted(os.listdir(self._layout.archive)):
             session_id, dot, kind = name.partition(".")
             if kind == "tar.zst" and dot and is_session_id(session_id):
-                yield self._info(SessionId(session_id))
+                try:
+                    info = self._info(SessionId(session_id))
+                except FileNotFoundError:
+                    # Brought back or removed since the directory was read.
+                    continue
+                yield info
 
     def _info(self, session_id: SessionId) -> ArchiveInfo:
         try:
@@ -90,7 +96,9 @@ class Archives:
                 return info
         except (OSError, ValueError):
             pass
-        return ArchiveInfo(session_id, "", "", None, 0, os.stat(self.path(session_id)).st_size)
+        found = os.stat(self.path(session_id))
+        written_at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(found.st_mtime))
+        return ArchiveInfo(session_id, "", written_at, None, 0, found.st_size)
 
     def _note(self, session_id: str) -> str:
         return os.path.join(self._layout.archive, f"{session_id}.json")

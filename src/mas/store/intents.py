@@ -127,11 +127,15 @@ class Intents:
     def _own(self, path: str, session_id: str, verb: str) -> int:
         """The intent file, open and locked; `Busy` if another process has it."""
         began = time.monotonic()
+        left: Intent | None = None
         while True:
             fd = open_lock(path)
             if not try_lock(fd):
                 os.close(fd)
-                left = self._read(path)
+                before, left = left, self._read(path)
+                if left is None and before is not None:
+                    # Its owner has just finished, and somebody else looks.
+                    began = time.monotonic()
                 if time.monotonic() - began > _patience(verb, left):
                     raise _busy(session_id, left)
                 time.sleep(_LOOK_AGAIN)
@@ -216,8 +220,12 @@ class Intents:
             yield
             return
         try:
-            if not try_lock(fd):
-                raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
+            deadline = time.monotonic() + _A_LOOK
+            while not try_lock(fd):
+                # Whoever had the session last lets go of this lock a moment after its intent.
+                if time.monotonic() > deadline:
+                    raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
+                time.sleep(_LOOK_AGAIN)
             yield
         finally:
             os.close(fd)
