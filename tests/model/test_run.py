@@ -57,6 +57,7 @@ RUNS = st.builds(
     team=teams() | st.sampled_from([*TEAMS.values()]),
     name=st.none() | NAME,
     provider=MAYBE,
+    model=MAYBE,
     command=st.none(),  # settling writes it out for every agent
     env=st.dictionaries(VARIABLE, TEXT, max_size=3).map(lambda env: tuple(env.items())),
     lazy_units=st.booleans(),

@@ -32,4 +32,7 @@ def test_answers_are_camel_case_all_the_way_down() -> None:
 
 def test_an_answer_inside_an_answer_is_an_object_too() -> None:
     answer = Diagnosis((Check("tmux", True, "3.4"),), ok=True)
-    assert wire(answer) == {"checks": [{"name": "tmux", "ok": True, "text": "3.4", "hint": ""}], "ok": True}
+    assert wire(answer) == {
+        "checks": [{"name": "tmux", "ok": True, "text": "3.4", "hint": "", "absent": False}],
+        "ok": True,
+    }
