@@ -96,7 +96,7 @@ def create_app(parts: Parts) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         feed = app.state.feed = EventFeed(parts.mas, parts.events, parts.courier.hear, rounds.begin_again)
         # Before anybody is answered: what a listing shows and is then undone would be missed.
-        first = supervisor.start("recovery", partial(in_thread, parts.finish_work))
+        first = supervisor.start("first-recovery", partial(in_thread, parts.finish_work))
         await asyncio.wait([first], timeout=_FOR_RECOVERY)
         supervisor.start("events", feed.run)
         supervisor.start("loop", metrics.watch_loop)

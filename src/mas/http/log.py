@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any
@@ -49,7 +50,9 @@ class RequestLog:
 
     def close(self) -> None:
         """Write what is waiting, and end."""
-        self._waiting.put(None)
+        # Should the thread have failed, nobody makes room.
+        with suppress(Full):
+            self._waiting.put(None, timeout=5)
         self._thread.join(timeout=5)
 
     def check(self) -> None:

@@ -37,7 +37,10 @@ class Waiters:
         with self._lock:
             for name, most in shares.items():
                 if self._waiting[name] >= most:
-                    raise TooMuch(f"{most} calls of {name} wait already", "try again when one of them has ended")
+                    raise TooMuch(
+                        f"{most} calls of {name} wait already",
+                        "nothing was done; try again when one of them has ended, or without wait",
+                    )
             self._waiting.update(shares.keys())
         try:
             yield
