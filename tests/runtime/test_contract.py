@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import psutil
 import pytest
 
 from mas.model.errors import AgentExited, AlreadyThere, NoTmux
-from mas.runtime import tmux
+from mas.runtime import teams, tmux
 from mas.runtime.control import Connections
 from mas.runtime.runtime import Place
 from mas.runtime.tmux import Ahead, Command, Tmux
@@ -80,6 +81,49 @@ def test_closing_ends_the_programs_and_closing_twice_is_fine(ground: Ground) -> 
     assert ground.runtime.panes(place) == []
     until(lambda: not started_by(ground.site, "sleep"), f"the end of {pids}")
     ground.runtime.close(place)
+
+
+def test_a_pane_that_a_person_opens_while_a_team_is_closed_stays(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, panes = ground.open(ground.plan(PAIR))
+    own: list[str] = []
+
+    def look_and_split(server: Tmux, listing: Command) -> str:
+        listed = server.run(listing)
+        if not own:
+            split = ("split-window", "-t", panes["11"], "-P", "-F", "#{pane_id}", *SLEEPER)
+            own.append(ground.site.tmux(*split, socket=place.socket))
+        return listed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(teams, "look", look_and_split)
+        ground.runtime.close(place)
+    assert ground.site.tmux("list-panes", "-a", "-F", "#{pane_id}", socket=place.socket).split() == own
+    # The name is free again.
+    assert ground.open(ground.plan(PAIR))[0] == place
+
+
+def test_a_team_with_more_agents_than_fit_into_one_message_is_closed(bare: Site) -> None:
+    ground = Ground(bare, ServerMode.SESSION)
+    units = {unit: " ".join(f"{unit}{number:02d}" for number in range(50)) for unit in ("a", "b", "c")}
+    place, panes = ground.open(ground.plan(units))
+    assert len(panes) == 150
+    ground.runtime.close(place)
+    assert ground.runtime.alive([place]) == {place: False}
+    until(lambda: not started_by(bare, "sleep"), "the end of them all")
+
+
+@pytest.mark.parametrize("done", range(2, 8))
+def test_a_team_whose_opening_was_cut_off_anywhere_is_closed(bare: Site, done: int) -> None:
+    ground = Ground(bare, ServerMode.DEFAULT)
+    other, _ = ground.solo(name="mas-00000000")
+    team = ground.plan(PAIR)
+    place = Place(other.socket, team.name, team.home)
+    Tmux(place.socket, False, bare.env).alone(*islice(teams._opening(team), done))
+    assert teams_seen(place.socket) == {other.name, NAME}
+    ground.runtime.close(place)
+    assert teams_seen(place.socket) == {other.name}
 
 
 def test_many_teams_are_read_by_one_look_at_each_server(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

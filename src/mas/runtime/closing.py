@@ -17,16 +17,11 @@ def closing(place: Place, there: Sequence[Row]) -> Iterator[Command]:
     # One that was not opened to its end holds nothing of a person's yet, and panes that have no mark.
     ours |= {row.pane for row in named if row.home.endswith(OPENING)}
     pids = {row.pane: row.pid for row in there}
-    windows: dict[str, set[str]] = {}
-    for row in there:
-        windows.setdefault(row.window, set()).add(row.pane)
-    for panes in windows.values():
-        for pane in [min(panes)] if panes <= ours else sorted(panes & ours):
-            # A window that is linked to other tmux sessions goes from all of them.
-            kill = "kill-window" if panes <= ours else "kill-pane"
-            # Should tmux have been started again since, the pane of that number is another's.
-            same = f"#{{||:{of_team(place)},#{{==:#{{pane_pid}},{pids[pane]}}}}}"
-            yield ["if-shell", "-F", "-t", pane, same, f"{kill} -t {pane}"]
+    for pane in sorted(ours):
+        # Never a whole window: a person may have split it since. One that is empty goes, wherever it is linked to.
+        # Should tmux have been started again since, the pane of that number is another's.
+        same = f"#{{||:{of_team(place)},#{{==:#{{pane_pid}},{pids[pane]}}}}}"
+        yield ["if-shell", "-F", "-t", pane, same, f"kill-pane -t {pane}"]
     if any(row.pane not in ours for row in named):
         # A person's own panes stay. They give back the name, which the team needs when it is restored.
         name = _free_name(place.name, {row.session for row in there})

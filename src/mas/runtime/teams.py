@@ -80,6 +80,10 @@ _WINDOW_HOOKS = (
     "window-renamed",
     "window-resized",
 )
+_WHAT_IS_LEFT: tuple[Command, ...] = (
+    ["list-sessions", "-F", "#{session_name}"],
+    ["show-options", "-sv", "exit-empty"],
+)
 _REOPENED = "mas-reopened"
 _OURS = "mas-ours"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
@@ -88,7 +92,12 @@ _KEYS_AT_ONCE = 8 * _KEYS_EACH
 # A client's message to the server holds 16 KiB; the options that follow a pane need some of it.
 _LONGEST_MESSAGE = 13 << 10
 # Where a message may end, so that what follows the command fits into it too.
-_LONGEST_MESSAGES = {_NEW_WINDOW: _LONGEST_MESSAGE, _SPLIT_WINDOW: _LONGEST_MESSAGE, _SET_ENVIRONMENT: 15 << 10}
+_LONGEST_MESSAGES = {
+    _NEW_WINDOW: _LONGEST_MESSAGE,
+    _SPLIT_WINDOW: _LONGEST_MESSAGE,
+    _SET_ENVIRONMENT: 15 << 10,
+    "if-shell": _LONGEST_MESSAGE,
+}
 # A server whose last session was closed goes on answering for a moment, and takes new teams with it when it ends.
 _ENDING = 5.0
 _SOON = 0.2
@@ -170,14 +179,14 @@ class TmuxTeams:
                 break
             try:
                 there = list(rows(look(server, everything())))
-                left = server.alone(
-                    *closing(place, there),
-                    ["list-sessions", "-F", "#{session_name}"],
-                    ["show-options", "-sv", "exit-empty"],
-                )
-                if left.split() == ["on"]:
+                commands = list(closing(place, there))
+                *_, left = [server.alone(*batch) for batch in _batches([*commands, *_WHAT_IS_LEFT])]
+                *names, ends_when_empty = left.splitlines()
+                if not names and ends_when_empty == "on":
                     _wait_for_end(server, pid)
-                break
+                if not commands or place.name not in names:
+                    break
+                # A person has opened a pane there since the look: it stays, and gives back the name.
             except TmuxFailed:
                 # A pane that was there has gone by itself meanwhile, or the server has.
                 pid = server.pid()
@@ -439,9 +448,10 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
     width, height = _window_size(max(len(window.panes) for window in team.windows))
     # Hooks on new sessions run before they can be taken away; the window they find is replaced by the first of ours.
     yield ["new-session", "-d", "-s", team.name, "-x", str(width), "-y", str(height), *_PLACEHOLDER]
-    yield from _session_options(team.name)
     mark = Place("", team.name, team.home).team
+    # At once: should anything fail from here on, this is what tells whose the tmux session is.
     yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPENING}"]
+    yield from _session_options(team.name)
     for number, window in enumerate(team.windows):
         there = f"={team.name}:={window.name}"
         for position, pane in enumerate(window.panes):
