@@ -104,6 +104,21 @@ def test_a_pane_that_a_person_opens_while_a_team_is_closed_stays(
     assert ground.open(ground.plan(PAIR))[0] == place
 
 
+def test_a_closed_team_is_not_alive_though_a_person_has_a_pane_on_its_server(ground: Ground) -> None:
+    place, panes = ground.open(ground.plan(PAIR))
+    split = ("split-window", "-t", panes["11"], "-P", "-F", "#{pane_id}", *SLEEPER)
+    own = ground.site.tmux(*split, socket=place.socket)
+    ground.runtime.close(place)
+    assert ground.runtime.alive([place]) == {place: False}
+    assert ground.open(ground.plan(PAIR))[0] == place
+    assert ground.runtime.alive([place]) == {place: True}
+    ground.site.tmux("kill-pane", "-t", own, socket=place.socket)
+    assert ground.runtime.alive([place]) == {place: True}
+    ground.runtime.close(place)
+    assert ground.runtime.alive([place]) == {place: False}
+    assert set(os.listdir(ground.world.layout.sockets)) <= {"opening.lock"}
+
+
 def test_a_team_with_more_agents_than_fit_into_one_message_is_closed(bare: Site) -> None:
     ground = Ground(bare, ServerMode.SESSION)
     units = {unit: " ".join(f"{unit}{number:02d}" for number in range(50)) for unit in ("a", "b", "c")}

@@ -7,7 +7,7 @@ import os
 import resource
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
@@ -26,6 +26,8 @@ _HEADROOM = 64
 _LONGEST_SOCKET = 107
 # As `Layout.sockets` ends, in whatever workspace.
 _BESIDE_SESSIONS = "/sessions/.mas/tmux"
+# Follows the name of a session's own socket once a person's panes have stayed there after the session.
+_LEFT = ".left"
 _AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -75,8 +77,21 @@ class Servers:
         return os.path.dirname(socket) in (self._sockets, self._settings.private_sockets)
 
     def is_own(self, socket: str, name: str) -> bool:
-        """Whether a server was made for that one session of this workspace."""
-        return socket == self._private(name)
+        """Whether a server was made for that one session of this workspace, and lives exactly as long as it."""
+        return socket == self._private(name) and not os.path.lexists(f"{socket}{_LEFT}")
+
+    def closed(self, server: Tmux, name: str) -> None:
+        """Note that a server of ours outlives its session, with panes of a person's; else clear up after it."""
+        if server.listening():
+            if server.socket == self._private(name):
+                # On a full disk the session is closed all the same.
+                with suppress(OSError):
+                    os.close(os.open(f"{server.socket}{_LEFT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            return
+        # tmux leaves the socket of a server that has ended.
+        for path in (f"{server.socket}{_LEFT}", server.socket):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
     def _moved(self, socket: str) -> str:
         """Where a server's socket is now: one beside the sessions moves with the workspace."""

@@ -192,12 +192,8 @@ class TmuxTeams:
                 pid = server.pid()
                 if pid is not None and attempt == _TRIES - 1:
                     raise
-        if server.private and not server.listening():
-            # tmux leaves the socket of a server that has ended.
-            try:
-                os.unlink(server.socket)
-            except FileNotFoundError:
-                return
+        if server.private:
+            self._servers.closed(server, place.name)
 
     def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
         found: dict[Place, bool | None] = {}
@@ -210,7 +206,7 @@ class TmuxTeams:
         return found
 
     def _is_for_one(self, socket: str, places: list[Place]) -> bool:
-        """Whether the server is one session's own; such a server lives exactly as long as the session."""
+        """Whether the server is one session's own and lives exactly as long as the session."""
         return len(places) == 1 and self._servers.is_own(socket, places[0].name)
 
     def _alive_at(self, socket: str, places: list[Place]) -> dict[Place, bool | None]:
