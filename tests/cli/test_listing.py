@@ -74,6 +74,9 @@ def test_json_stays_oldest_first_unless_an_order_is_asked_for(site: Site) -> Non
     named = site.json("list", "--sort", "created", "-n", "1")
     assert ([info["sessionId"] for info in named["sessions"]], named["total"]) == ([second], 2)
     assert named["sessions"][0]["agents"]
+    site.mas("stop", first)
+    several = site.json("list", "--status", "active,stopped", "-n", "1")
+    assert [info["sessionId"] for info in several["sessions"]] == [first]
 
 
 def test_sessions_are_sorted_by_name_status_or_activity(site: Site) -> None:
@@ -103,6 +106,7 @@ def test_several_statuses_are_named_with_commas_or_again(site: Site) -> None:
 def test_an_empty_list_says_why_and_where_there_is_something(site: Site) -> None:
     session = start(site, "one")
     assert "Only 1 session: nothing after the first 7" in site.mas("list", "--offset", "7").stderr
+    assert site.mas("list", "-n", "0").stderr == "1 session; -n 0 shows none\n"
     site.mas("delete", session, "--yes")
     said = site.mas("list").stderr
     assert said == "No sessions; start one: mas start\n1 deleted: mas list --status deleted\n"
@@ -187,6 +191,8 @@ def test_numbers_of_sessions_fit_80_columns_and_are_sorted_and_limited(site: Sit
     most = site.json("stats", "--sort", "memory")["sessions"]
     assert [one["memory"] for one in most] == sorted((one["memory"] for one in most), reverse=True)
     assert "CPU TIME" in site.mas("stats", "-o", "wide").stdout
+    for spelling in ([bob], ["--session", bob]):
+        assert "AGENT  PROCESSES" in site.mas("stats", *spelling).stdout
 
 
 def test_a_list_tells_lost_from_stopped_and_since_when(site: Site) -> None:
@@ -197,5 +203,7 @@ def test_a_list_tells_lost_from_stopped_and_since_when(site: Site) -> None:
     assert [line.split()[:3] for line in lines[1:]] == [[lost[:8], "dead", "lost"], [stopped[:8], "done", "stopped"]]
     assert all(len(line) <= 80 and re.search(r" (lost|stopped) +(now|\d+ (s|min) ago)", line) for line in lines[1:])
     assert [line.split()[2:4] for line in site.mas("list").stdout.splitlines()[1:]] == [["lost", "1"], ["stopped", "1"]]
+    numbers = site.mas("stats", "--sort", "status").stdout.splitlines()[-2:]
+    assert [line.split()[1:3] for line in numbers] == [["dead", "lost"], ["done", "stopped"]]
     assert site.mas("list", "-q", "--status", "lost,active").stdout.split() == [lost]
     assert site.mas("list", "-q", "--status", "stopped").stdout.split() == [lost, stopped]

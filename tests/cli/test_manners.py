@@ -76,7 +76,7 @@ def test_teams_are_listed_without_a_workspace(site: Site) -> None:
 def test_attaching_without_a_terminal_is_refused_in_our_words(site: Site) -> None:
     session = site.start(*CAT)
     done = site.mas("attach", session, code=2)
-    assert done.stderr == "error: mas attach needs a terminal\nhint:  without one: mas output ID AGENT\n"
+    assert done.stderr == "error: mas attach needs a terminal\nhint:  without one: mas output SESSION:AGENT\n"
     assert json.loads(site.mas("attach", session, "--json", code=2).stderr)["code"] == "bad-input"
     assert "--attach needs a terminal" in site.mas("start", "--attach", code=2).stderr
     assert list(site.statuses()) == [session]

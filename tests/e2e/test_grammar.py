@@ -65,6 +65,21 @@ def test_who_speaks_is_an_agent_of_the_session_or_nobody(site: Site) -> None:
     assert "Reading: the plan" in site.mas("show", "web").stdout
 
 
+def test_two_different_agents_in_one_command_are_refused(site: Site) -> None:
+    pair(site, "web")
+    for command in ("token", "env", "mcp"):
+        assert "not 21 and 23" in site.mas(command, "web:21", "--as", "23", code=2).stderr
+        site.mas(command, "web:21", "--as", "21", input="")
+    assert "not 21 and 23" in site.mas("report", "--as", "23", "web:21", "Reading", code=2).stderr
+
+
+def test_a_session_where_a_target_belongs_is_explained(site: Site) -> None:
+    pair(site, "web"), pair(site, "shop")
+    said = site.mas("send", "web", "hello", code=2).stderr
+    assert "Which session? 2 are active\nhint:  mas send web:21 …" in said
+    assert "mas list --status active" in site.mas("send", "21", "hello", code=2).stderr
+
+
 def test_several_agents_are_restarted_and_one_that_is_not_there_stops_none_of_them(site: Site) -> None:
     pair(site, "web")
     done = site.mas("restart-agent", "--force", "web:21", "web:99", "web:23", code=1)

@@ -90,6 +90,31 @@ def test_an_agent_speaks_for_itself_only(place: Site) -> None:
     place.mas("send", "--from", "23", "21", "true")
 
 
+def test_an_agent_reports_as_itself_and_in_its_own_session_only(place: Site) -> None:
+    own, other = (place.start("--team", "pair", "--name", name) for name in ("web", "shop"))
+    agent = environment_of(place, own, "21")
+    for word in ("23", f"{own}:23", "shop:21", f"{other}:23"):
+        place.mas("report", word, "busy", env=agent, code=8)
+    place.mas("report", "--as", "21", "shop:21", "busy", env=agent, code=8)
+    place.mas("send", "--as", "21", "shop:23", "true", env=agent, code=8)
+    place.mas("mcp", "shop", env=agent, code=8)
+    place.mas("mcp", f"{own}:23", env=agent, code=8)
+    place.mas("mcp", own, env=agent, input="")
+    assert "not 23 and 21" in place.mas("report", "--as", "21", "23", "busy", env=agent, code=2).stderr
+    place.mas("report", f"{own}:21", "reading", env=agent)
+    reports = [known["report"] for session in (own, other) for known in place.json("show", session)["agents"]]
+    assert reports == ["reading", None, None, None]
+
+
+def test_a_name_that_the_token_does_not_open_is_explained(served: Served) -> None:
+    session = served.site.start("--team", "pair", "--name", "web")
+    agent = environment_of(served.site, session, "21")
+    said = served.site.mas("send", "web:23", "true", env=agent, code=8).stderr
+    assert said == (
+        "error: The token of agent 21 opens its own session only, by id\nhint:  leave the session out: mas send 21 …\n"
+    )
+
+
 def test_an_agent_sees_its_inbox_its_team_and_whom_it_may_write_to(place: Site) -> None:
     session = place.start("--team", "dev")
     agent = environment_of(place, session, "21")
@@ -116,7 +141,7 @@ def test_an_agent_has_to_do_with_its_own_session_only(served: Served) -> None:
         ["output", other, "23"],
         ["inbox", other],
     ):
-        assert "not good for session" in site.mas(*args, env=agent, code=8).stderr
+        assert "opens its own session only, by id" in site.mas(*args, env=agent, code=8).stderr
     site.mas("inbox", own[:8], "23", env=agent, code=8)
     site.mas("show", f"mas-{own[:8]}", env=agent)
     # Another server or workspace than its own is reached as ever.

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from tests.cli.test_streams import terminal
 from tests.e2e.standin import ASLEEP, read, tree, write
 from tests.site import Site
 
@@ -53,6 +54,9 @@ def test_a_dry_run_changes_nothing_and_no_terminal_means_no(site: Site) -> None:
     before = tree(site.root)
     assert site.json("prune", "--keep", "0", "--dry-run")["done"] is False
     site.mas("prune", "--keep", "0", "--json", code=2)
+    with terminal(site, "prune", "--keep", "0", "--json") as shown:
+        assert "--yes" in shown.end()
+        assert shown.code == 2
     assert "--yes" in site.mas("prune", "--keep", "0", input="y\n", code=2).stderr
     assert tree(site.root) == before
 
@@ -111,6 +115,10 @@ def test_a_session_kept_in_use_is_not_old(site: Site) -> None:
 def test_damaged_sessions_can_be_pruned_by_themselves(site: Site) -> None:
     whole, broken = stopped(site, 2)
     write("{", site.session(broken, "metadata.json"))
+    both = pruned(site, "--keep", "0", "--status", "stopped,error", "--dry-run")
+    assert {item["sessionId"] for item in both} == {whole, broken}
+    refused = site.mas("prune", "--keep", "0", "--status", "stopped,active", code=2).stderr
+    assert "invalid choice: 'active' (choose from stopped, error, archived, deleted)" in refused
     assert [item["sessionId"] for item in pruned(site, "--keep", "0", "--status", "error", "--yes")] == [broken]
     assert site.statuses() == {whole: "stopped"}
 

@@ -190,7 +190,7 @@ def test_an_agent_may_not_speak_as_another_nor_reach_another_session(served: Ser
     own, other = (site.start("--team", "pair") for _ in range(2))
     env = environment_of(site, own, "21")
     assert "cannot speak as '23'" in site.mas("mcp", "--as", "23", env=env, code=8).stderr
-    assert "not good for session" in site.mas("mcp", "--session", other, env=env, code=8).stderr
+    assert "opens its own session only, by id" in site.mas("mcp", "--session", other, env=env, code=8).stderr
 
     async def work(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "21"

@@ -8,7 +8,7 @@ import shlex
 
 from mas.cli.command import opened
 from mas.cli.render import Render
-from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
+from mas.cli.target import Arguments, add_session_and_agent, one_agent, session_and_agent
 from mas.model.errors import NotFound
 from mas.service.environment import REMOVED
 
@@ -35,7 +35,7 @@ def run(args: Arguments, out: Render) -> int:
         return 0
     mas = opened(args)
     session_id, agent = session_and_agent(mas, args)
-    found = mas.env(session_id, args.as_agent or agent)
+    found = mas.env(session_id, one_agent(agent, args.as_agent))
     lines = [f"export {key}={shlex.quote(value)}" for key, value in found.items()]
     out.result(found, lambda: out.line("\n".join([*lines, f"unset {' '.join(REMOVED)}"])))
     return 0

@@ -49,11 +49,13 @@ def _find(mas: Mas, args: Arguments, out: Render) -> SessionList:
     if out.as_json and args.sort is None and len(args.status) <= 1:
         # As the API gives it.
         return mas.list(args.status[0] if args.status else None, args.limit, args.offset, agents=True)
-    gone = [mas.list(word) for word in GONE if word in args.status]
+    gone = [mas.list(word, agents=out.as_json) for word in GONE if word in args.status]
     kept = [mas.list(agents=out.as_json)] if not args.status or set(args.status) - set(GONE) else []
     sessions = [info for page in kept for info in page.sessions if _is_wanted(info, args.status)]
     sessions += [info for page in gone for info in page.sessions]
     _sort(sessions, args.sort)
+    if out.as_json and args.sort is None:
+        sessions.reverse()
     end = None if args.limit is None else args.offset + args.limit
     warnings = tuple(warning for page in (*kept, *gone) for warning in page.warnings)
     return SessionList(tuple(sessions[args.offset : end]), len(sessions), warnings)
@@ -124,6 +126,8 @@ def _since(info: SessionInfo, out: Render) -> str:
 
 def _nothing(mas: Mas, found: SessionList, args: Arguments) -> str:
     """Why nothing is shown, and where there is something."""
+    if found.total > args.offset:
+        return f"{count(found.total, 'session')}; -n 0 shows none"
     if found.total:
         return f"Only {count(found.total, 'session')}: nothing after the first {args.offset}"
     if args.status:

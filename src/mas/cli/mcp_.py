@@ -7,9 +7,16 @@ import argparse
 from mas.bootstrap import open_mas, open_remote, own_server
 from mas.cli.command import opened
 from mas.cli.render import Render
-from mas.cli.target import Arguments, add_as, add_session_and_agent, given_session_and_agent, session_of
-from mas.model.errors import Forbidden
-from mas.model.ids import SessionId, parse_agent_id, shown
+from mas.cli.target import (
+    Arguments,
+    add_as,
+    add_session_and_agent,
+    check_speaker,
+    given_session_and_agent,
+    one_agent,
+    session_of,
+)
+from mas.model.ids import SessionId
 from mas.service.mas import Mas
 from mas.settings import Inside, ServerAddress, as_agent
 
@@ -30,9 +37,7 @@ def run(args: Arguments, out: Render) -> int:
 
     here = as_agent(args.url, args.workspace)
     named, agent = given_session_and_agent(args)
-    agent = agent if args.sender is None else parse_agent_id(args.sender)
-    if here and agent not in (None, here.agent):
-        raise Forbidden(f"Agent {here.agent} cannot speak as {shown(agent or '')}")
+    agent = one_agent(agent, args.sender)
     if here is None:
         mas = opened(args)
         session = session_of(mas, named)
@@ -41,6 +46,7 @@ def run(args: Arguments, out: Render) -> int:
     own = _Own(here)
     # Its program asks for the tools once, at its start; the server may come up after that.
     session = own.product().resolve(named) if named is not None else SessionId(here.session or "")
+    check_speaker(here, session, agent)
     serve_stdio(lambda: Speaker(own.product(), session, here.agent))
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, add_dry_run, add_yes, opened
+from mas.cli.listing import add_status
 from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
 from mas.model.reports import PrunePlan
@@ -24,12 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--older-than", metavar="AGE", help="sessions that nothing has happened to for longer than this: 12h, 7d, 2w"
     )
     parser.add_argument("--keep", type=int, metavar="N", help="keep the N newest of each status")
-    parser.add_argument(
-        "--status",
-        action="append",
-        choices=PRUNABLE,
-        metavar="STATUS",
-        help=f"only these: {', '.join(PRUNABLE)} (default: all but archived); may be repeated",
+    add_status(
+        parser,
+        tuple(map(str, PRUNABLE)),
+        f"only these: {', '.join(PRUNABLE)}; several with commas (default: all but archived)",
     )
     parser.add_argument(
         "--policy", action="store_true", help="what retention of the workspace's config.json says, instead"
@@ -40,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     older = None if args.older_than is None else parse_age(args.older_than)
-    policy = Policy(older, args.keep, tuple(args.status or ()), args.policy)
+    policy = Policy(older, args.keep, tuple(args.status), args.policy)
     mas = opened(args)
     plan = mas.prune(policy, dry_run=True)
     if not plan.items:
@@ -48,8 +47,10 @@ def run(args: Arguments, out: Render) -> int:
     elif not args.dry_run:
         if not out.as_json:
             _table(plan, out)
-        if not args.yes and not out.can_ask:
-            raise BadInput("Pruning needs --yes where nobody can be asked", "the same command with --yes")
+        if not args.yes and (out.as_json or not out.can_ask):
+            raise BadInput(
+                "Pruning needs --yes with --json and where nobody can be asked", "the same command with --yes"
+            )
         if not args.yes and not out.ask("Prune these?"):
             out.talk("Nothing was pruned")
             return 1

@@ -8,7 +8,6 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import BadInput
-from mas.model.ids import parse_agent_id
 from mas.model.report import REPORTED
 
 EXAMPLES = """
@@ -31,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id, agent = session_and_target(mas, args)
-    agent = parse_agent_id(agent) if agent else speaker(args, session_id)
+    agent = speaker(args, session_id, agent)
     if agent is None:
         raise BadInput("Which agent says this? You are not one", f"mas report {session_id[:8]}:00 TEXT")
     told = mas.report(session_id, agent, args.text, args.state)

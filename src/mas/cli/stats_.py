@@ -36,7 +36,7 @@ def run(args: Arguments, out: Render) -> int:
         args.watch,
         out,
         lambda: _sorted(mas.stats(session_id), args.sort, args.limit),
-        lambda found: _show(found, args, out),
+        lambda found: _show(found, given is not None, args, out),
     )
 
 
@@ -47,18 +47,18 @@ def _sorted(found: Stats, key: str | None, limit: int | None) -> Stats:
     elif key == "name":
         sessions.sort(key=lambda session: (session.name is None, (session.name or "").casefold()))
     elif key == "status":
-        sessions.sort(key=lambda session: session.status)
+        sessions.sort(key=_word)
     return found._replace(sessions=tuple(sessions[:limit]))
 
 
-def _show(found: Stats, args: Arguments, out: Render) -> None:
+def _show(found: Stats, one: bool, args: Arguments, out: Render) -> None:
     for warning in found.warnings:
         out.warn(warning)
     if args.quiet or args.output == "name":
         for session in found.sessions:
             out.line(session.session_id if args.quiet else session.name or session.session_id)
         return
-    out.result(found, lambda: _text(found, args.session is not None, out))
+    out.result(found, lambda: _text(found, one, out))
 
 
 def _text(found: Stats, one: bool, out: Render) -> None:
@@ -100,12 +100,16 @@ def _machine(host: HostStats) -> str:
     )
 
 
+def _word(session: SessionStats) -> str:
+    return "lost" if session.lost else session.status
+
+
 def _row(session: SessionStats, wide: bool) -> tuple[str, ...]:
     disk = size(session.disk) + (f" of {shown_size(session.disk_limit)}" if session.disk_limit else "")
     return (
         session.session_id if wide else session.session_id[:8],
         session.name or "-",
-        session.status,
+        _word(session),
         f"{session.live_agents}/{session.agents}",
         str(session.processes),
         f"{session.cpu:.0%}",

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
-from mas.model.errors import BadInput, Forbidden
+from mas.model.errors import BadInput, Forbidden, NoSession
 from mas.model.ids import SessionId, is_agent_id, parse_agent_id, shown
 from mas.service.mas import Mas
-from mas.settings import as_agent, inside
+from mas.settings import Inside, as_agent, inside
 
 Arguments = argparse.Namespace
 
@@ -97,10 +97,15 @@ def given_session_and_agent(args: Arguments) -> Word:
     """What `[SESSION:AGENT]`, `[SESSION] [AGENT]` and `--session` give."""
     words = [split(word) for word in (args.session, args.agent) if word is not None]
     session = _one([*(word.session for word in words if word.session is not None), *_given(args.named)])
-    agents = [parse_agent_id(word.rest) for word in words if word.rest]
-    if len(set(agents)) > 1:
+    return Word(session, one_agent(*(word.rest or None for word in words)))
+
+
+def one_agent(*given: str | None) -> str | None:
+    """The agent that was given, maybe in several spellings; two different ones are an error."""
+    agents = list(dict.fromkeys(parse_agent_id(word) for word in given if word is not None))
+    if len(agents) > 1:
         raise BadInput(f"One agent at most, not {' and '.join(agents)}")
-    return Word(session, agents[0] if agents else None)
+    return agents[0] if agents else None
 
 
 def agents_of(mas: Mas, args: Arguments) -> list[tuple[SessionId, str]]:
@@ -129,19 +134,37 @@ def session_and_target(mas: Mas, args: Arguments) -> tuple[SessionId, str | None
     """Whom a `TARGET` means: behind a colon, or alone, any agent, unit or group."""
     session, colon, rest = (args.target or "").rpartition(":")
     given = _one([*([_there(session, args.target)] if colon else []), *_given(args.named)])
-    return session_of(mas, given), rest or None
+    try:
+        return session_of(mas, given), rest or None
+    except BadInput as error:
+        if given is None and _is_session(mas, rest):
+            raise BadInput(error.message, f"mas {args.command} {rest}:21 …") from None
+        raise
 
 
-def speaker(args: Arguments, session_id: SessionId) -> str | None:
+def _is_session(mas: Mas, word: str) -> bool:
+    try:
+        return bool(mas.resolve(word))
+    except (BadInput, NoSession):
+        return False
+
+
+def speaker(args: Arguments, session_id: SessionId, agent: str | None = None) -> str | None:
     """As which agent of the session: the one that was given, else the one this process is; None: as a person."""
-    if args.sender is not None:
-        return parse_agent_id(args.sender)
+    agent = one_agent(agent, args.sender)
+    own = None if args.server else as_agent(None, args.workspace)
+    if own:
+        check_speaker(own, session_id, agent)
     here = inside()
-    if here.session in (None, session_id):
-        return here.agent
-    if as_agent(None, args.workspace) and not args.server:
-        raise Forbidden(f"Agent {here.agent} of session {here.session} cannot speak in another session")
-    return None
+    return here.agent if agent is None and here.session in (None, session_id) else agent
+
+
+def check_speaker(own: Inside, session_id: SessionId, agent: str | None) -> None:
+    """`Forbidden` where an agent would speak as another, or in another session than its own."""
+    if session_id != own.session:
+        raise Forbidden(f"Agent {own.agent} of session {own.session} cannot speak in another session")
+    if agent not in (None, own.agent):
+        raise Forbidden(f"Agent {own.agent} cannot speak as {shown(agent or '')}")
 
 
 def _given(word: str | None) -> list[str]:

@@ -7,9 +7,8 @@ import argparse
 from mas.bootstrap import open_access
 from mas.cli.command import opened
 from mas.cli.render import Render
-from mas.cli.target import Arguments, add_session_and_agent, given_session_and_agent, session_of
+from mas.cli.target import Arguments, add_session_and_agent, given_session_and_agent, one_agent, session_of
 from mas.model.errors import BadInput
-from mas.model.ids import parse_agent_id
 
 EXAMPLES = """
 mas token
@@ -29,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     session, agent = given_session_and_agent(args)
-    agent = agent if args.as_agent is None else parse_agent_id(args.as_agent)
+    agent = one_agent(agent, args.as_agent)
     if args.rotate and (session or agent):
         raise BadInput("Only the owner's token can be renewed")
     if session and agent is None:

@@ -21,7 +21,10 @@ class OwnSession(RemoteMas):
         try:
             return find_session(reference, ((self.only_active(), None),))
         except NoSession:
-            raise Forbidden(f"The token of {self._agent} is not good for session {reference}", "mas show") from None
+            raise Forbidden(
+                f"The token of agent {self._agent.agent} opens its own session only, by id",
+                "leave the session out: mas send 21 …",
+            ) from None
 
     def only_active(self) -> SessionId:
         return SessionId(self._agent.session_id or "")

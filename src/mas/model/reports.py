@@ -179,6 +179,7 @@ class SessionStats(NamedTuple):
     memory: int = 0
     disk_limit: int | None = None
     each: tuple[AgentStats, ...] = ()
+    lost: bool = False
 
 
 class Stats(NamedTuple):

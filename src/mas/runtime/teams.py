@@ -324,7 +324,7 @@ class TmuxTeams:
             environ.pop("TMUX", None)
             verb = "attach-session"
             if not os.isatty(0):
-                raise BadInput("mas attach needs a terminal", "without one: mas output ID AGENT")
+                raise BadInput("mas attach needs a terminal", "without one: mas output SESSION:AGENT")
         argv = server.argv(*commands, [verb, "-t", self._tmux_session(server, place)])
         os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
 

@@ -95,6 +95,7 @@ def _one(world: World, entry: IndexEntry, uses: Uses) -> SessionStats:
         memory=sum(one.memory for one in each),
         disk_limit=limit,
         each=each,
+        lost=entry.lost,
     )
 
 
