@@ -78,7 +78,7 @@ def test_where_there_is_no_workspace_the_next_command_is_named(place: str, monke
         with pytest.raises(NoWorkspace) as refused:
             find_root(told)
         assert place in refused.value.message
-        assert refused.value.hint == "mas init"
+        assert refused.value.hint == ("mas init" if told is None else f"mas init {told}")
     monkeypatch.setenv("MAS_WORKSPACE_ROOT", os.path.join(place, "elsewhere"))
     with pytest.raises(NoWorkspace, match="elsewhere"):
         load_settings(None)

@@ -46,8 +46,10 @@ def test_without_a_terminal_nothing_is_deleted_unless_told(site: Site) -> None:
     session = site.start(*ASLEEP)
     for options in ({}, {"input": "y\n"}):
         assert "--yes" in site.mas("delete", session, code=2, **options).stderr
+    stopped = site.start(*ASLEEP)
+    site.mas("stop", stopped)
     assert "--yes" in site.mas("delete", "--all", code=2).stderr
-    assert site.statuses() == {session: "active"}
+    assert site.statuses() == {session: "active", stopped: "stopped"}
 
 
 def test_a_deleted_session_ends_and_can_be_brought_back_whole(site: Site) -> None:

@@ -28,13 +28,13 @@ def assert_nothing_executed(site: Site) -> None:
 def test_names_are_refused_or_kept_exactly(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
-    for name in ("../../etc", "x;", "#(touch x)", "$(touch x)", "'", "日本語"):
+    for name in ("x;", "#(touch x)", "$(touch x)", "'", "日本語"):
         clone = site.json("clone", session, f"--name={name}")
         assert clone["name"] == name
         assert site.json("show", clone["sessionId"])["name"] == name
-    for name in ("-leading", "a\nb", "\x1b[31m", "x" * 300, " ", "\u202e"):
+    for name in ("../../etc", "-leading", "a\nb", "\x1b[31m", "x" * 300, " ", "\u202e"):
         site.mas("clone", session, f"--name={name}", code=2)
-    assert len(site.statuses()) == 7
+    assert len(site.statuses()) == 6
     assert_nothing_executed(site)
 
 
@@ -54,7 +54,9 @@ def test_what_is_no_id_is_refused_by_every_verb(site: Site) -> None:
         ("undelete",), ("env",), ("stats",),
     )  # fmt: skip
     for verb, text in zip(verbs, WORST, strict=True):
-        done = site.mas(*verb, "--", text, code=2)
+        done = site.mas(*verb, "--", text, code=None)
+        # What could be a session's name is looked for, and not found.
+        assert done.returncode in (2, 3)
         assert "Traceback" not in done.stderr
     assert site.four_places(session) == {"active"}
     assert_nothing_executed(site)

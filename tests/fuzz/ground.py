@@ -9,12 +9,16 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from mas.model.errors import MasError
 from mas.model.ids import SessionId
+from mas.model.retention import Retention
 from mas.store.layout import Layout, SessionPaths
 from mas.store.workspace import Workspace
 
 NOW = "2026-01-02T03:04:05.678Z"
 ID = SessionId("0b0c0d0e-1234-4abc-8def-0123456789ab")
 AGENT = "00"
+
+# Types that their users import for the type checker alone.
+_IMPORTED_LATE = {"Retention": Retention}
 
 
 class Ground:
@@ -95,7 +99,7 @@ def is_typed(hint: Any, value: Any) -> bool:
             is_typed(inner[0], k) and is_typed(inner[1], v) for k, v in value.items()
         )
     if hasattr(hint, "_fields"):
-        fields = get_type_hints(hint)
+        fields = get_type_hints(hint, localns=_IMPORTED_LATE)
         return isinstance(value, hint) and all(is_typed(fields[name], getattr(value, name)) for name in fields)
     kind = getattr(hint, "__supertype__", hint)
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))

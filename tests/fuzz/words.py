@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from mas.client.unwire import unwire
-from mas.model.errors import BadInput
+from mas.model.errors import BadInput, NoSession
 from mas.model.ids import find_session, parse_name
 from mas.model.isolation import Isolation, Limits, Policy, SessionLimits, parse_size, shown_size
 from mas.model.message import LARGEST, parse_message, parse_message_id
@@ -75,7 +75,7 @@ def path(ground: Ground, data: bytes) -> None:
 @PARSERS.of(ID, ID[:8], f"mas-{ID[:8]}", "m-0123456789abcdef", "a name")
 def names(ground: Ground, data: bytes) -> None:
     for parse in (lambda text: find_session(text, [(ID, "a name")]), parse_message_id, parse_name):
-        with suppress(BadInput):
+        with suppress(BadInput, NoSession):
             assert is_typed(str, parse(_text(data)))
 
 

@@ -250,7 +250,7 @@ def test_a_flooding_agent_does_not_starve_the_others_on_its_socket(site: Site, s
     site.mas("stop", flooding)
 
 
-BAD_IDS = ["x", "0" * 36, "..%252f..%252fetc", "A" * 300, "%00", "4a5f3a52-0000-1000-8000-000000000000"]
+BAD_IDS = ["A" * 300, "%00", "-x", "%20"]
 
 
 BAD_AGENTS = ["0", "000", "%252e%252e", "ab", "%D9%A0%D9%A0"]
