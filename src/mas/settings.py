@@ -26,6 +26,7 @@ _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CT
 
 # What tells a program that it is an agent, and which.
 OF_AN_AGENT = (
+    "MAS_ROOT",
     "MAS_SESSION_ID",
     "MAS_SESSION_DIR",
     "MAS_SESSION_NAME",

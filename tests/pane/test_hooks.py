@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -47,11 +47,18 @@ def said(one: Pane) -> str:
 
 
 def ring(one: Pane, *names: str) -> None:
-    bell = os.open(spool(one, BELL), os.O_WRONLY | os.O_NONBLOCK)
+    bell = until(lambda: _open_bell(spool(one, BELL)), "somebody who listens")
     try:
         os.write(bell, "".join(f"{name}\n" for name in names).encode())
     finally:
         os.close(bell)
+
+
+def _open_bell(path: str) -> int | None:
+    """The bell to write to; None while nobody reads it, as just after it was made."""
+    with suppress(OSError):
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    return None
 
 
 def leave(one: Pane, name: str, data: bytes) -> None:

@@ -32,7 +32,7 @@ def test_what_is_selected_is_copied(looking: Room) -> None:
             page.get_by_role("button", name="Copy").click()
         looking.notice("Copied")
         assert page.evaluate("navigator.clipboard.readText()") == "onewordtocopy"
-        page.get_by_role("button", name="Dismiss").first.click()
+        looking.notice("Copied").get_by_role("button", name="Dismiss").click()
     # The agent was not interrupted by it.
     page.locator(".whole .xterm").click()
     looking.type("still here")
