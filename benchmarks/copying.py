@@ -12,7 +12,7 @@ from itertools import count
 from tests.site import short_directory
 
 from benchmarks.measure import Effort, Group, Row, in_turns, timed, times
-from mas.store.tree import copy_tree
+from mas.store.files.tree import copy_tree
 
 FILES = 2104
 SIZE = 65_000_000

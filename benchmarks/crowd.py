@@ -13,7 +13,7 @@ from mas.model.ids import SessionId, tmux_name
 from mas.model.run import Run, agent_runs
 from mas.model.session import Session, Status
 from mas.model.team import Team, team_named
-from mas.service.reconcile import rebuild
+from mas.service.upkeep.reconcile import rebuild
 from mas.service.world import World
 from mas.settings import ServerMode
 

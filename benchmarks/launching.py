@@ -18,7 +18,7 @@ from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.service.local import LocalMas
 from mas.settings import ServerMode
-from mas.store.launch import launch_path, write_launch
+from mas.store.agent.launch import launch_path, write_launch
 
 _LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
 _TEAM_SIZE = 13

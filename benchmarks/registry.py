@@ -8,7 +8,7 @@ from benchmarks.arena import arena
 from benchmarks.measure import Effort, Group, Row, in_turns, timed
 from mas.bootstrap import random_id
 from mas.model.session import Status
-from mas.store.registry import IndexEntry, Registry
+from mas.store.workspace.registry import IndexEntry, Registry
 
 _MOST_MORE = 0.010
 

@@ -25,28 +25,28 @@ from mas.settings import (
     read_config,
     settings_of,
 )
-from mas.store.archive import Archives
-from mas.store.atomic import disk_errors
-from mas.store.events import Events
-from mas.store.intents import Intents
+from mas.store.files.atomic import disk_errors
 from mas.store.layout import Layout
-from mas.store.logs import Logs
-from mas.store.record import Records
-from mas.store.registry import Registry
-from mas.store.workspace import Workspace, init_workspace
+from mas.store.session.logs import Logs
+from mas.store.session.session_files import Records
+from mas.store.workspace.archives import Archives
+from mas.store.workspace.events import Events
+from mas.store.workspace.intents import Intents
+from mas.store.workspace.registry import Registry
+from mas.store.workspace.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
     from mas.model.reports import Diagnosis
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access
-    from mas.service.courier import Courier
-    from mas.service.meter import SessionMeter
+    from mas.service.inspect.meter import SessionMeter
+    from mas.service.isolation.tiers import Tiers
+    from mas.service.messages.courier import Courier
     from mas.service.serving import Serving
-    from mas.service.tiers import Tiers
-    from mas.store.keys import Keys
-    from mas.store.messages import Messages
-    from mas.store.presence import Presence
+    from mas.store.server.presence import Presence
+    from mas.store.session.messages import Messages
+    from mas.store.workspace.idempotency import Keys
 
 Made = TypeVar("Made")
 _OUTSIDE = "outside, in the workspace: mas serve --detach"
@@ -73,7 +73,7 @@ def own_server(here: Inside) -> ServerAddress | None:
 
     `NoServer` where the agent has no other way to MAS. Nothing is looked at but what tells the address.
     """
-    from mas.store.address import find
+    from mas.store.server.address import find
 
     found = find(here.directory or "")
     if found is None and here.is_isolated:
@@ -103,10 +103,10 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
-    from mas.service.courier import Courier
-    from mas.service.disk import watch
-    from mas.service.reconcile import finish_work
-    from mas.service.retain import retain_quietly
+    from mas.service.isolation.disk import watch
+    from mas.service.messages.courier import Courier
+    from mas.service.upkeep.reconcile import finish_work
+    from mas.service.upkeep.retention import retain_quietly
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -156,7 +156,7 @@ def examine_machine() -> Diagnosis:
     """What MAS needs of this machine, where there is no workspace to look at."""
     from tempfile import TemporaryDirectory
 
-    from mas.service.doctor import outside
+    from mas.service.upkeep.doctor import outside
 
     # Empty, so that nothing of the directory people happen to be in is taken for MAS's.
     with TemporaryDirectory() as empty:
@@ -164,7 +164,7 @@ def examine_machine() -> Diagnosis:
 
 
 def _presence(settings: Settings) -> Presence:
-    from mas.store.presence import Presence
+    from mas.store.server.presence import Presence
 
     return Presence(Layout(settings.root), settings.private_sockets)
 
@@ -199,7 +199,7 @@ def _providers(layout: Layout, settings: Settings) -> Providers:
     """Only what starts agents or types to them needs the providers' files."""
     from mas.providers.provider import Providers
     from mas.runtime.host import version_text
-    from mas.store.matching import is_any
+    from mas.store.files.matching import is_any
 
     return Providers(layout.at("providers"), settings.environ, version_text, is_any)
 
@@ -219,8 +219,8 @@ def _once(make: Callable[[], Made]) -> Callable[[], Made]:
 def _tiers(layout: Layout, settings: Settings) -> Tiers:
     """Only what starts agents, or tells how they would be, needs to know what the machine can do."""
     from mas.runtime.sandbox.probe import landlock_abi, not_enforced, probe
-    from mas.service.tiers import Machine, Tiers, circumstances
-    from mas.store.probed import Probed
+    from mas.service.isolation.tiers import Machine, Tiers, circumstances
+    from mas.store.workspace.machine import Probed
 
     machine = Machine(probe, landlock_abi, not_enforced)
     return Tiers(machine, Probed(layout, circumstances(settings.environ)), settings.forced_tier)
@@ -228,26 +228,26 @@ def _tiers(layout: Layout, settings: Settings) -> Tiers:
 
 def _access(layout: Layout) -> Access:
     from mas.service.access import Access
-    from mas.store.secrets import Secrets
+    from mas.store.server.secrets import Secrets
 
     return Access(Secrets(layout), time.time, elapsed)
 
 
 def _meter(layout: Layout) -> SessionMeter:
-    from mas.service.meter import SessionMeter
+    from mas.service.inspect.meter import SessionMeter
 
     return SessionMeter(layout)
 
 
 def _keys(layout: Layout) -> Keys:
-    from mas.store.keys import Keys
+    from mas.store.workspace.idempotency import Keys
 
     return Keys(layout)
 
 
 def _messages(layout: Layout, logs: Logs, events: Events) -> Messages:
     """Only what sends messages or reads them needs a database."""
-    from mas.store.messages import Messages
+    from mas.store.session.messages import Messages
 
     def warn(session_id: str, text: str) -> None:
         logs.session(session_id, text)

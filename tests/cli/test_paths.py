@@ -120,7 +120,7 @@ def test_the_name_of_a_file_that_cannot_be_copied_is_all_of_it(site: Site) -> No
     argv = [
         sys.executable,
         "-c",
-        "import os, sys, mas.store.tree as tree\n"
+        "import os, sys, mas.store.files.tree as tree\n"
         "def refuse(copy, from_fd, to_fd, name): raise PermissionError(13, 'Permission denied', name)\n"
         "tree._copy_file = refuse\n"
         "tree.copy_tree(sys.argv[1], sys.argv[2])",

@@ -20,7 +20,7 @@ ESCAPE = "\x1b"
 SLOW = (
     sys.executable,
     "-c",
-    "import mas.store.tree as tree, mas.cli.main as main; assert tree._SLOW == 1; tree._SLOW = 0.0; main.main()",
+    "import mas.store.files.tree as tree, mas.cli.main as main; assert tree._SLOW == 1; tree._SLOW = 0.0; main.main()",
 )
 # The real command, whose own thread no signal reaches: to it, each comes in the moment before it begins to wait.
 UNHEARD = (

@@ -12,7 +12,7 @@ from mas.model.message import Delivery, DeliveryState, Message, MessageList
 from mas.model.reports import Check, Diagnosis, Pruned, PrunePlan, Variables
 from mas.model.session import AgentRun
 from mas.model.views import AgentView, SessionInfo, SessionList, wire
-from mas.service.prune import Policy
+from mas.service.upkeep.prune import Policy
 
 AGENT = AgentView("00", "meta", "Meta manager", "shell", None, "exited", "ended", "tmux", "%1", 7)
 SESSION = SessionInfo("id", "mas-id", "Größe", "active", "", "", "/w", "/w/u", "/w/f", 1, None)

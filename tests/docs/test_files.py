@@ -17,18 +17,19 @@ from mas.model.retention import Retention, parse_retention
 from mas.model.run import parse_run
 from mas.model.session import Gone, Status
 from mas.model.teamfile import parse_team_file
-from mas.pane import cast, record
+from mas.pane import cast, logs
 from mas.providers.format import PLACEHOLDERS, Approve, Input, Stop, read_provider
 from mas.providers.format import Status as StatusTable
-from mas.store import agentlog, eventlog
-from mas.store.archive import ArchiveInfo
-from mas.store.intents import Intent
+from mas.store.agent import agentlog
+from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout, SessionPaths
-from mas.store.mailbox import MIGRATIONS, VERSION
-from mas.store.record import Records
-from mas.store.registry import Registry
-from mas.store.shellfile import parse_pairs
-from mas.store.workspace import Workspace, init_workspace
+from mas.store.session.mailbox import MIGRATIONS, VERSION
+from mas.store.session.session_files import Records
+from mas.store.workspace import eventlog
+from mas.store.workspace.archives import ArchiveInfo
+from mas.store.workspace.intents import Intent
+from mas.store.workspace.registry import Registry
+from mas.store.workspace.workspace import Workspace, init_workspace
 from tests.docs.pages import names, page, rows, section, sources, words, written
 from tests.site import short_directory
 from tests.store.samples import NOW, a_session, an_entry, new_id, put, read
@@ -243,7 +244,7 @@ def test_files_are_as_large_as_told() -> None:
     for heading, size in (
         ("Recordings", cast.LARGEST),
         ("Agent events", agentlog.LARGEST),
-        ("A session", record._LARGEST_LOG),
+        ("A session", logs._LARGEST_LOG),
         ("Event log", eventlog.SEGMENT_SIZE),
     ):
         assert f"{size >> 20} MiB" in section("formats", heading)
@@ -257,7 +258,11 @@ def test_intents_and_archives_have_the_fields_that_are_told() -> None:
 
 
 def test_the_events_of_an_agents_file_are_told() -> None:
-    code = written("src/mas/store/agentlog.py") + written("src/mas/pane/record.py") + written("src/mas/store/hooks.py")
+    code = (
+        written("src/mas/store/agent/agentlog.py")
+        + written("src/mas/pane/logs.py")
+        + written("src/mas/store/agent/hooks.py")
+    )
     used = set(re.findall(r'"event": ?"(\w+)"', code)) - {"agent"}
     assert names("formats", "Agent events") == used
     launcher = written("src/mas/pane/launcher.py")

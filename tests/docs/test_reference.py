@@ -19,11 +19,11 @@ from mas.model.event import KINDS
 from mas.model.message import DeliveryState
 from mas.model.session import Gone, Status
 from mas.model.state import SOURCES, State
-from mas.pane.record import Record
+from mas.pane.logs import Record
 from mas.settings import OF_AN_AGENT
-from mas.store.events import OLDEST, Events
 from mas.store.layout import Layout
-from mas.store.workspace import Workspace
+from mas.store.workspace.events import OLDEST, Events
+from mas.store.workspace.workspace import Workspace
 from reference.calls import description
 from reference.errors import kinds
 from reference.markdown import MARKER, plain

@@ -15,10 +15,10 @@ import pytest
 from mas.model.approvals import AgentAnswer
 from mas.model.errors import AgentExited, Conflict, NoAgent, NoSession
 from mas.model.ids import SessionId
-from mas.service import approvals as service
+from mas.service.agents import approvals as service
+from mas.service.agents.states import state_of
 from mas.service.local import LocalMas
-from mas.service.states import state_of
-from mas.store.launch import read_launch, write_launch
+from mas.store.agent.launch import read_launch, write_launch
 from tests.e2e.standin import ASLEEP, read, write
 from tests.served import Served
 from tests.site import AGENTS, Site, until

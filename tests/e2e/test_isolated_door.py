@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from mas.store.launch import launch_path, read_launch
+from mas.store.agent.launch import launch_path, read_launch
 from tests.served import Served
 from tests.site import Site, until
 

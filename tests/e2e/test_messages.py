@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mas.model.ids import SessionId
-from mas.store.mailbox import Pending
+from mas.store.session.mailbox import Pending
 from tests.e2e.standin import (
     ASLEEP,
     command,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mas.store.launch import launch_path, read_launch
+from mas.store.agent.launch import launch_path, read_launch
 from tests.served import Served
 from tests.site import Site, until
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from mas.service.mend import mend
+from mas.service.upkeep.mend import mend
 from tests.e2e.standin import ASLEEP, read, start_body, tmux_name, tree, write
 from tests.site import Site, until
 

@@ -12,7 +12,7 @@ import pytest
 
 from mas.model.errors import AgentExited, Conflict, NoAgent
 from mas.model.ids import SessionId
-from mas.store.launch import read_launch
+from mas.store.agent.launch import read_launch
 from tests.e2e.standin import ASLEEP, command, living, pane_pids, read, start_body, write
 from tests.served import Served
 from tests.site import Site, until

@@ -14,8 +14,8 @@ import pytest
 
 from mas.model.errors import BadTransition
 from mas.model.ids import SessionId
-from mas.service.prune import carry_out
-from mas.service.retain import retain
+from mas.service.upkeep.prune import carry_out
+from mas.service.upkeep.retention import retain
 from mas.settings import load_settings
 from tests.e2e.standin import ASLEEP, read, tmux_name
 from tests.e2e.test_prune import age, stopped

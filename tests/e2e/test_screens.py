@@ -10,7 +10,7 @@ from typing import Any
 
 from mas.model.ids import SessionId
 from mas.providers.provider import Providers
-from mas.service import states
+from mas.service.agents import states
 from tests.e2e.standin import pane_pids
 from tests.site import AGENTS, Site, until
 

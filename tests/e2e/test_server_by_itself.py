@@ -202,7 +202,7 @@ def test_it_counts_from_when_it_was_last_needed() -> None:
 LATE = """
 import subprocess, sys
 from mas.cli.main import main
-from mas.store.presence import Presence
+from mas.store.server.presence import Presence
 
 withdraw = Presence.withdraw
 

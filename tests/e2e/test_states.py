@@ -11,7 +11,7 @@ from typing import Any
 
 from mas.model.errors import NoAgent
 from mas.model.ids import SessionId
-from mas.service.states import state_of, states_of
+from mas.service.agents.states import state_of, states_of
 from tests.e2e.standin import ASLEEP, pane_pids
 from tests.site import AGENTS, Site, until
 

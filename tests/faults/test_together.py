@@ -10,7 +10,7 @@ import pytest
 
 from mas.model.errors import Busy, Corrupt
 from mas.model.ids import SessionId
-from mas.service.prune import Policy
+from mas.service.upkeep.prune import Policy
 from tests.faults.driver import Blocked, Cut, Driver, Ended, Fault, Reached
 from tests.faults.field import RUN, Field, bring, steps
 

@@ -31,36 +31,36 @@ from mas.pane.hooks import _Clerk
 from mas.providers.demo import read_place
 from mas.providers.format import Provider, read_provider
 from mas.providers.provider import Program
-from mas.service.limits import _groups
-from mas.service.migrate import _old_run
-from mas.service.prune import age_of
-from mas.service.restart import _begun_at
+from mas.service.agents.restart import _begun_at
+from mas.service.isolation.limits import _groups
+from mas.service.lifecycle.migrate import _old_run
+from mas.service.upkeep.prune import age_of
 from mas.service.world import World
 from mas.settings import Settings, load_settings
-from mas.store import address
-from mas.store.address import Address
-from mas.store.agentlog import ENTERED, AgentLog, has_called, last_run, passed
-from mas.store.agents import AgentPlace
-from mas.store.answers import Request, waiting
-from mas.store.archive import ArchiveInfo, Archives
-from mas.store.events import OLDEST, Events
-from mas.store.hooks import note_hook
-from mas.store.intents import Intent, Intents
-from mas.store.keys import Keys
-from mas.store.launch import launch_path, read_launch, read_resume, write_launch
-from mas.store.logs import Logs
-from mas.store.messages import Messages
-from mas.store.pack import unpack_tree
-from mas.store.presence import Presence
-from mas.store.probed import Probed
-from mas.store.record import Records
-from mas.store.registry import IndexEntry, Registry, entry_of
-from mas.store.reports import last_report
-from mas.store.secrets import Secrets
-from mas.store.shellfile import parse_pairs, quote_pairs
-from mas.store.spool import spool_path
-from mas.store.teams import Teams
-from mas.store.tree import remove_tree, walk
+from mas.store.agent.agentlog import ENTERED, AgentLog, has_called, last_run, passed
+from mas.store.agent.answers import Request, waiting
+from mas.store.agent.directory import AgentPlace
+from mas.store.agent.hook_spool import spool_path
+from mas.store.agent.hooks import note_hook
+from mas.store.agent.launch import launch_path, read_launch, read_resume, write_launch
+from mas.store.agent.reports import last_report
+from mas.store.files.pack import unpack_tree
+from mas.store.files.shellfile import parse_pairs, quote_pairs
+from mas.store.files.tree import remove_tree, walk
+from mas.store.server import address
+from mas.store.server.address import Address
+from mas.store.server.presence import Presence
+from mas.store.server.secrets import Secrets
+from mas.store.session.logs import Logs
+from mas.store.session.messages import Messages
+from mas.store.session.session_files import Records
+from mas.store.workspace.archives import ArchiveInfo, Archives
+from mas.store.workspace.events import OLDEST, Events
+from mas.store.workspace.idempotency import Keys
+from mas.store.workspace.intents import Intent, Intents
+from mas.store.workspace.machine import Probed
+from mas.store.workspace.registry import IndexEntry, Registry, entry_of
+from mas.store.workspace.team_files import Teams
 from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
 from tests.site import REPOSITORY, short_directory
 

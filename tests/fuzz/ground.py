@@ -11,7 +11,7 @@ from mas.model.errors import MasError
 from mas.model.ids import SessionId
 from mas.model.retention import Retention
 from mas.store.layout import Layout, SessionPaths
-from mas.store.workspace import Workspace
+from mas.store.workspace.workspace import Workspace
 
 NOW = "2026-01-02T03:04:05.678Z"
 ID = SessionId("0b0c0d0e-1234-4abc-8def-0123456789ab")

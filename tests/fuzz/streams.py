@@ -16,7 +16,7 @@ from mas.providers.provider import Providers
 from mas.runtime.control import _Connection, _Request
 from mas.runtime.runtime import Snapshot
 from mas.runtime.snapshot import _FLAGS, _NUMBERS, drawn
-from mas.store.agentlog import MARK_END, MARK_START
+from mas.store.agent.agentlog import MARK_END, MARK_START
 from tests.fuzz.files import options_of
 from tests.fuzz.ground import PARSERS, Ground, is_typed
 

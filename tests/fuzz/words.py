@@ -16,8 +16,8 @@ from mas.model.run import Run, parse_run, run_body
 from mas.model.views import AgentView, SessionDetail, wire
 from mas.pane.typed import Typed
 from mas.service.access import Access
-from mas.store.beneath import parse_path
-from mas.store.secrets import Secrets
+from mas.store.files.safe_open import parse_path
+from mas.store.server.secrets import Secrets
 from tests.fuzz.files import RUN
 from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
 

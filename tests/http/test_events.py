@@ -22,8 +22,8 @@ from mas.http import events as http_events
 from mas.http.events import EventFeed, router
 from mas.model.event import Event
 from mas.service.local import LocalMas
-from mas.store import eventlog
-from mas.store.events import Events
+from mas.store.workspace import eventlog
+from mas.store.workspace.events import Events
 from tests.site import Site, until
 
 ONE, TWO = "0f0e0d0c-5b7d-4e8f-9a0b-c1d2e3f4a5b6", "1f0e0d0c-5b7d-4e8f-9a0b-c1d2e3f4a5b6"
@@ -355,7 +355,7 @@ def test_a_log_that_is_removed_meanwhile_is_a_gap_and_then_goes_on(
         directory = site.world().layout.events
         (segment,) = eventlog.segments(directory)
         os.unlink(eventlog.segment_path(directory, segment))
-        monkeypatch.setattr("mas.store.eventlog.time.time", lambda: segment + 100)
+        monkeypatch.setattr("mas.store.workspace.eventlog.time.time", lambda: segment + 100)
         add(store, 2)
         assert listener.next().event == "gap"
         assert listener.numbers(1) == [2]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from mas.model.errors import BadInput, NotFound
-from mas.store.beneath import opened_beneath, parse_path
+from mas.store.files.safe_open import opened_beneath, parse_path
 from tests.served import Served
 from tests.site import until
 

@@ -348,6 +348,6 @@ def _connections(served: Served) -> int:
 def _agent_token(site: Site) -> str:
     from mas.service.access import Access
     from mas.store.layout import Layout
-    from mas.store.secrets import Secrets
+    from mas.store.server.secrets import Secrets
 
     return Access(Secrets(Layout(site.root)), time.time, time.monotonic).agent_token(OTHER, "00")

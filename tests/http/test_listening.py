@@ -305,7 +305,7 @@ def test_a_workspace_too_deep_for_a_socket_has_it_in_a_short_place(bare: Site) -
 def test_a_short_place_that_others_can_enter_is_not_used(site: Site, how: str) -> None:
     from mas.model.errors import Unavailable
     from mas.store.layout import Layout
-    from mas.store.presence import Presence
+    from mas.store.server.presence import Presence
 
     place = os.path.join(site.directory, "short")
     other = os.path.join(site.directory, "other")

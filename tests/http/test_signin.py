@@ -7,7 +7,7 @@ import pytest
 
 from mas.service.access import CODE_LIFE, COOKIE_LIFE, Access
 from mas.store.layout import Layout
-from mas.store.secrets import Secrets
+from mas.store.server.secrets import Secrets
 from tests.http.raw import ask, request
 from tests.served import Served
 from tests.site import Site

@@ -25,9 +25,15 @@ from tests.site import Site, until
 FRAGILE = """
 import os, sys
 from mas.cli.main import main
-from mas.http import app, events, idle, metrics, server, supervisor
-from mas.service import courier, disk
-from mas.store.logs import Logs
+from mas.http import app
+from mas.http import events
+from mas.http import idle
+from mas.http import metrics
+from mas.http import server
+from mas.http import supervisor
+from mas.service.messages import courier
+from mas.service.isolation import disk
+from mas.store.session.logs import Logs
 
 supervisor.FIRST_PAUSE, supervisor.LONGEST_PAUSE, supervisor.WELL_AFTER = 0.05, 0.2, 0.5
 app._BETWEEN_ROUNDS = app._BETWEEN_DISK_LOOKS = server._BETWEEN_LOG_CHECKS = metrics._LAG_EVERY = events._LOOK = 0.05

@@ -20,7 +20,7 @@ from mas.model.errors import Corrupt
 from mas.model.principal import OWNER, Principal
 from mas.service.access import Access
 from mas.store.layout import Layout
-from mas.store.secrets import Secrets
+from mas.store.server.secrets import Secrets
 from tests.http.raw import ask, request
 from tests.served import Served
 from tests.site import Site, until

@@ -12,7 +12,7 @@ import pytest
 
 from mas.model.errors import TooMuch
 from mas.model.principal import OWNER, Principal
-from mas.service.waiters import WaiterLimits, Waiters
+from mas.service.messages.waiters import WaiterLimits, Waiters
 from tests.e2e.standin import start_receivers, state_of
 from tests.http.raw import Answer, connect, parsed, rest_of
 from tests.served import Served

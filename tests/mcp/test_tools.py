@@ -17,8 +17,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from mas.service.waiters import WaiterLimits
-from mas.store.launch import launch_path, read_launch
+from mas.service.messages.waiters import WaiterLimits
+from mas.store.agent.launch import launch_path, read_launch
 from tests.served import Served
 from tests.site import Site, until
 

@@ -6,7 +6,7 @@ import pytest
 
 from mas.model.errors import Forbidden, NoAgent
 from mas.model.team import DEFAULT_TEAM, TEAMS, Routing, Team, may_write
-from mas.service.routing import recipients
+from mas.service.messages.routing import recipients
 
 OPEN = DEFAULT_TEAM._replace(routing=Routing("open"))
 TABLE = DEFAULT_TEAM._replace(routing=Routing("table", (("00", ("managers", "23")), ("11", ("development",)))))

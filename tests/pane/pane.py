@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import mas.pane
-from mas.store.launch import launch_path, write_launch
+from mas.store.agent.launch import launch_path, write_launch
 from tests.site import AGENTS, Site, until
 
 LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")

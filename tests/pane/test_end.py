@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from mas.pane.home import Home
-from mas.store.recording import Recording
+from mas.store.agent.log_stream import Recording
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 

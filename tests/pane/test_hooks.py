@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-from mas.store.answers import ALLOW, give, waiting
-from mas.store.spool import BELL, LARGEST, spool_path
+from mas.store.agent.answers import ALLOW, give, waiting
+from mas.store.agent.hook_spool import BELL, LARGEST, spool_path
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mas.pane import osc
 from mas.pane.osc import Report, ReportFilter, Titles
-from mas.store.agentlog import LONGEST_TEXT
+from mas.store.agent.agentlog import LONGEST_TEXT
 
 IDLE = b"\x1b]7501;state=idle\x1b\\"
 QUERY = b"\x1b]7501;?\x1b\\"

@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 
 from mas.model.state import State, fold
-from mas.pane.record import Record
+from mas.pane.logs import Record
 from mas.pane.states import States
-from mas.store.agentlog import AgentLog
+from mas.store.agent.agentlog import AgentLog
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 

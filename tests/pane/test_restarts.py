@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from mas.pane.restarts import Restarts
-from mas.store.launch import launch_path, read_launch, write_launch
+from mas.store.agent.launch import launch_path, read_launch, write_launch
 from tests.pane.pane import Pane, pane
 from tests.site import Site, until
 

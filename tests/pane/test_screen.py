@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from mas.pane.record import Record
+from mas.pane.logs import Record
 from mas.pane.screen import Screen
 from mas.pane.states import States
 from tests.pane.pane import pane, stand_in

@@ -127,6 +127,6 @@ def test_the_launcher_imports_little_and_only_of_the_standard_library(bare: Site
         lines = [line for line in one.output.decode(errors="replace").splitlines() if line.startswith("import time:")]
     modules = {line.rsplit("|", 1)[1].strip() for line in lines[1:]}
     ours = {name for name in modules if name.split(".")[0] == "mas"}
-    assert ours >= {"mas.pane.launcher", "mas.pane.record", "mas.pane.processes", "mas.store.launch"}
+    assert ours >= {"mas.pane.launcher", "mas.pane.logs", "mas.pane.processes", "mas.store.agent.launch"}
     assert {name.split(".")[0] for name in modules - ours} <= sys.stdlib_module_names | {"zipimport"}
     assert modules & SLOW == set()

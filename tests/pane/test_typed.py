@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mas.pane.typed import Typed
-from mas.store.agentlog import MARK_END, MARK_START
+from mas.store.agent.agentlog import MARK_END, MARK_START
 
 ONE, TWO = "m-0123456789abcdef", "m-fedcba9876543210"
 MARK = MARK_START + b"00ff" + MARK_END

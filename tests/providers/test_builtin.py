@@ -16,7 +16,7 @@ from mas.model.errors import NoProgram
 from mas.model.team import Agent
 from mas.pane.screen import dialog_on, rules_of, state_on
 from mas.providers.provider import Home, Program, Providers
-from mas.store.matching import is_any
+from mas.store.files.matching import is_any
 from tests.site import short_directory
 
 HOME = Home(

@@ -16,7 +16,7 @@ from mas.model.team import Agent
 from mas.providers.provider import Home, Providers
 from mas.runtime import host
 from mas.runtime.host import version_text
-from mas.store.matching import is_any
+from mas.store.files.matching import is_any
 from tests.site import short_directory, until
 
 GOOD = """

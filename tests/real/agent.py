@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mas.providers.format import Provider
 from mas.providers.provider import Providers
-from mas.store.answers import waiting
+from mas.store.agent.answers import waiting
 from tests.real.mock import DONE, RUN, Mock
 from tests.site import REPOSITORY, Site, until
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mas.runtime.sandbox import seccomp
 from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.view import steps
-from mas.store.launch import read_launch, write_launch
+from mas.store.agent.launch import read_launch, write_launch
 from tests.site import short_directory
 
 PATHS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map("/".__add__)).map(tuple)

@@ -34,7 +34,7 @@ from mas.model.team import TEAMS, team_named
 from mas.model.views import SessionDetail
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
-from mas.service.prune import Policy
+from mas.service.upkeep.prune import Policy
 from tests.served import Served
 from tests.site import Site, until
 

@@ -10,9 +10,9 @@ from threading import Event, Thread
 import pytest
 
 from mas.model.event import Event as Happening
-from mas.service import courier
-from mas.service.courier import Courier
-from mas.service.deliver import Held
+from mas.service.messages import courier
+from mas.service.messages.courier import Courier
+from mas.service.messages.deliver import Held
 from tests.site import Site
 from tests.store.samples import NOW, new_id
 

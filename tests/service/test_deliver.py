@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mas.service.deliver import _Seen
+from mas.service.messages.deliver import _Seen
 
 ID = "m-0123456789abcdef"
 START = b'{"at":"2026-01-01T00:00:00.000Z","event":"start"}\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mas.model.ids import SessionId
-from mas.service.restart import _begun_at
+from mas.service.agents.restart import _begun_at
 from tests.site import Site
 from tests.store.samples import new_id, put
 

@@ -9,9 +9,9 @@ import pytest
 
 from mas.model.errors import NotIsolated
 from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
-from mas.service.tiers import Machine, Tiers, circumstances, warning
+from mas.service.isolation.tiers import Machine, Tiers, circumstances, warning
 from mas.store.layout import Layout
-from mas.store.probed import Probed
+from mas.store.workspace.machine import Probed
 from tests.site import short_directory
 
 ALL = ("namespaces", "bwrap", "landlock")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mas.store.layout import Layout
-from mas.store.workspace import Workspace
+from mas.store.workspace.workspace import Workspace
 from tests.site import short_directory
 
 settings.register_profile("mas", deadline=None, suppress_health_check=[HealthCheck.too_slow])

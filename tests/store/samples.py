@@ -17,7 +17,7 @@ import pytest
 from mas.model.ids import SessionId
 from mas.model.run import Run, agent_runs
 from mas.model.session import Session, Status
-from mas.store.registry import IndexEntry
+from mas.store.workspace.registry import IndexEntry
 
 NOW = "2026-01-02T03:04:05.678Z"
 

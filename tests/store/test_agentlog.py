@@ -12,8 +12,8 @@ import pytest
 
 from mas.model.state import SOURCES, fold
 from mas.providers import format as providers_format
-from mas.store import agentlog
-from mas.store.agentlog import AgentLog, Fields, has_spoken, last_run, plain
+from mas.store.agent import agentlog
+from mas.store.agent.agentlog import AgentLog, Fields, has_spoken, last_run, plain
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mas.store.answers import ALLOW, DENY, Request, give, waiting
+from mas.store.agent.answers import ALLOW, DENY, Request, give, waiting
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
-from mas.store.atomic import (
+from mas.store.files.atomic import (
     append_line,
     disk_errors,
     ensure_directory,
@@ -29,7 +29,7 @@ from tests.store.samples import NOW, mode, next_line, ordinary_user, program, pu
 
 _SWITCH = """
 import sys
-from mas.store.atomic import write_atomic
+from mas.store.files.atomic import write_atomic
 print("ready", flush=True)
 while True:
     for letter in b"ab":
@@ -37,7 +37,7 @@ while True:
 """
 _HOLD = """
 import sys
-from mas.store.atomic import locked
+from mas.store.files.atomic import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from mas.model.event import Event, EventPage, event_fields
 from mas.model.session import Gone, Status
-from mas.store import eventlog
-from mas.store.atomic import locked
-from mas.store.events import OLDEST, Events
+from mas.store.files.atomic import locked
 from mas.store.layout import Layout
-from mas.store.registry import Registry
-from mas.store.workspace import Workspace
+from mas.store.workspace import eventlog
+from mas.store.workspace.events import OLDEST, Events
+from mas.store.workspace.registry import Registry
+from mas.store.workspace.workspace import Workspace
 from tests.site import short_directory, until
 from tests.store.samples import NOW, an_entry, mode, new_id, next_line, ordinary_user, program, put, read
 
@@ -31,8 +31,8 @@ ID = new_id()
 _ADDS = """
 import sys
 from mas.bootstrap import utc_now
-from mas.store import eventlog
-from mas.store.events import Events
+from mas.store.workspace import eventlog
+from mas.store.workspace.events import Events
 from mas.store.layout import Layout
 eventlog.SEGMENT_SIZE, eventlog.KEPT = 3000, 10_000
 events = Events(Layout(sys.argv[1]), utc_now)
@@ -327,7 +327,7 @@ def test_a_torn_line_hides_no_later_event(layout: Layout, events: Events, torn: 
 def test_a_full_disk_drops_events_and_no_more(layout: Layout, events: Events) -> None:
     full = """
 import resource, sys
-from mas.store.events import Events
+from mas.store.workspace.events import Events
 from mas.store.layout import Layout
 events = Events(Layout(sys.argv[1]), lambda: "now")
 events.add("warning", number=1)

@@ -11,16 +11,16 @@ from threading import Timer
 import pytest
 
 from mas.model.errors import Busy, Conflict
-from mas.store.atomic import open_lock, try_lock
-from mas.store.intents import Intent, Intents
+from mas.store.files.atomic import open_lock, try_lock
 from mas.store.layout import Layout
+from mas.store.workspace.intents import Intent, Intents
 from tests.store.samples import NOW, new_id, next_line, program, put
 
 ID = new_id()
 
 _HOLD = """
 import sys
-from mas.store.intents import Intents
+from mas.store.workspace.intents import Intents
 from mas.store.layout import Layout
 with Intents(Layout(sys.argv[1]), lambda: "then").begin(sys.argv[2], "archive", "/socket") as operation:
     print("ready", flush=True)
@@ -30,7 +30,7 @@ with Intents(Layout(sys.argv[1]), lambda: "then").begin(sys.argv[2], "archive", 
 _CONTEND = """
 import os, sys
 from mas.model.errors import Busy
-from mas.store.intents import Intents
+from mas.store.workspace.intents import Intents
 from mas.store.layout import Layout
 intents = Intents(Layout(sys.argv[1]), lambda: "then")
 done = 0

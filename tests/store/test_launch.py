@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mas.store.launch import launch_path, read_launch, read_resume, write_launch
+from mas.store.agent.launch import launch_path, read_launch, read_resume, write_launch
 from tests.site import short_directory
 from tests.store.samples import mode, put, read, umask
 

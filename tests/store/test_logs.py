@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mas.store.layout import Layout
-from mas.store.logs import Logs, plain_text
+from mas.store.session.logs import Logs, plain_text
 from tests.store.samples import NOW, new_id, put, read
 
 ID = new_id()

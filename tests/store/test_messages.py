@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from mas.model.errors import AlreadyThere, Busy, Conflict, Corrupt, DiskFull, DiskRefused, NoSession
 from mas.model.ids import SessionId
 from mas.model.message import Box, Delivery, DeliveryState, Message, parse_message
-from mas.store import messages as module
 from mas.store.layout import Layout
-from mas.store.mailbox import MIGRATIONS, VERSION, Pending
-from mas.store.messages import Messages
-from mas.store.workspace import Workspace
+from mas.store.session import messages as module
+from mas.store.session.mailbox import MIGRATIONS, VERSION, Pending
+from mas.store.session.messages import Messages
+from mas.store.workspace.workspace import Workspace
 from tests.site import short_directory
 from tests.store.samples import NOW, mode, new_id, next_line, ordinary_user, program, read, rest_of
 
@@ -212,7 +212,7 @@ def test_threads_that_write_at_once_wait_for_one_another(store: Messages, sessio
 
 
 def test_who_never_gets_a_turn_to_write_is_told(store: Messages, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mas.store.mailbox._PATIENCE", 0.01)
+    monkeypatch.setattr("mas.store.session.mailbox._PATIENCE", 0.01)
     with store.open(session) as one, store.open(session) as other:
         with one._turn, pytest.raises(Busy, match="writing"):
             other.add(a_message())
@@ -304,7 +304,7 @@ WRITER = """
 import sys
 from mas.model.message import Delivery, DeliveryState, Message
 from mas.store.layout import Layout
-from mas.store.messages import Messages
+from mas.store.session.messages import Messages
 root, session, first, many = sys.argv[1:]
 store = Messages(Layout(root), lambda: "now", lambda *_: None)
 sys.stdin.read(1)
@@ -371,7 +371,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_has_answered_for(
 
 KILLED_WHILE_MAKING = """
 import os, signal, sys
-from mas.store import messages
+from mas.store.session import messages
 from mas.store.layout import Layout
 def kill(*args):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -635,7 +635,7 @@ def test_nobody_gets_at_messages_that_are_shut_and_all_of_them_are_in_the_one_fi
 ) -> None:
     holder = (
         "import sys\nfrom mas.model.message import Message\nfrom mas.store.layout import Layout\n"
-        "from mas.store.messages import Messages\n"
+        "from mas.store.session.messages import Messages\n"
         "with Messages(Layout(sys.argv[1]), str, print).open(sys.argv[2]) as mailbox:\n"
         "    mailbox.add(Message('m-0', None, '00', 'in the log only', 'now', ()))\n"
         "    print('kept', flush=True)\n    sys.stdin.read()\n"
@@ -681,7 +681,7 @@ def test_the_right_to_type_is_one_at_a_time_and_comes_back_from_the_dead(
     layout: Layout, store: Messages, session: str
 ) -> None:
     typist = (
-        "import sys, time\nfrom mas.store.layout import Layout\nfrom mas.store.messages import Messages\n"
+        "import sys, time\nfrom mas.store.layout import Layout\nfrom mas.store.session.messages import Messages\n"
         "with Messages(Layout(sys.argv[1]), str, print).typing(sys.argv[2], '00'):\n"
         "    print('typing', flush=True)\n    sys.stdin.read()\n"
     )

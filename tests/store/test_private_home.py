@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mas.store import private_home
-from mas.store.private_home import hand_over
-from mas.store.tree import Entry, walk
+from mas.store.files.tree import Entry, walk
+from mas.store.session import private_home
+from mas.store.session.private_home import hand_over
 from tests.site import short_directory
 from tests.store.samples import put
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from mas.model.errors import Corrupt
 from mas.model.session import Gone, Status
+from mas.store.files.fingerprint import is_settled, stamp_of
 from mas.store.layout import Layout
-from mas.store.registry import Change, IndexEntry, Registry, entry_of, parse_journal
-from mas.store.stamp import is_settled, stamp_of
-from mas.store.workspace import Workspace
+from mas.store.workspace.registry import Change, IndexEntry, Registry, entry_of, parse_journal
+from mas.store.workspace.workspace import Workspace
 from tests.site import short_directory, until
 from tests.store.samples import NOW, a_session, an_entry, mode, new_id, next_line, program, put, read, rest_of
 
@@ -47,7 +47,7 @@ import sys
 from mas.bootstrap import random_id, utc_now
 from mas.model.session import Status
 from mas.store.layout import Layout
-from mas.store.registry import IndexEntry, Registry
+from mas.store.workspace.registry import IndexEntry, Registry
 layout = Layout(sys.argv[1])
 registry = Registry(layout, utc_now)
 for _ in range(int(sys.argv[2])):

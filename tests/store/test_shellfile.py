@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mas.model.errors import BadInput
-from mas.store.shellfile import parse_pairs, quote_pairs
+from mas.store.files.shellfile import parse_pairs, quote_pairs
 from tests.site import short_directory
 
 NASTY = [

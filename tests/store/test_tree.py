@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mas.model.errors import BadInput
-from mas.store import tree
-from mas.store.tree import copy_tree, remove_tree, sync_tree, usage, walk
+from mas.store.files import tree
+from mas.store.files.tree import copy_tree, remove_tree, sync_tree, usage, walk
 from tests.site import short_directory
 from tests.store.samples import mode, ordinary_user, picture, put, read
 

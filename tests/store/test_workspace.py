@@ -11,9 +11,9 @@ import pytest
 from mas.model.errors import BadInput, NoSession, NotFound
 from mas.model.ids import SessionId
 from mas.model.team import DEFAULT_TEAM
+from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout
-from mas.store.shellfile import parse_pairs
-from mas.store.workspace import Workspace, init_workspace
+from mas.store.workspace.workspace import Workspace, init_workspace
 from tests.store.samples import NOW, mode, new_id, ordinary_user, picture, put, read, umask
 
 AGENTS = [agent.id for agent in DEFAULT_TEAM.agents()]

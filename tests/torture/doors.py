@@ -17,7 +17,7 @@ from mas.model.errors import Conflict, Disk, MasError, NoServer, NotFound, TooMu
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import team_named
-from mas.service.prune import Policy
+from mas.service.upkeep.prune import Policy
 from tests.checker import UUID4
 
 PROVIDER = "keeper"

@@ -10,7 +10,7 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, one_agent, session_and_agent
 from mas.model.errors import NotFound
-from mas.service.environment import REMOVED
+from mas.service.inspect.environment import REMOVED
 
 EXAMPLES = """
 eval "$(mas env web)"

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Render) -> int:
     where = inside()
     if where.directory and where.agent and args.name:
-        from mas.service.hook import hook
+        from mas.service.agents.hook import hook
 
         hook(where, args.name[0], _payload(), lambda answer: _say(answer, out))
     return 0

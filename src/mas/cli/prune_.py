@@ -10,7 +10,7 @@ from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
 from mas.model.reports import PrunePlan
 from mas.model.retention import parse_age
-from mas.service.prune import PRUNABLE, Policy
+from mas.service.upkeep.prune import PRUNABLE, Policy
 
 EXAMPLES = """
 mas prune --older-than 7d --dry-run

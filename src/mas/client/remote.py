@@ -46,8 +46,8 @@ from mas.service.mas import Progress
 from mas.settings import read_token
 
 if TYPE_CHECKING:
-    from mas.service.prune import Policy
-    from mas.service.terminal import Terminal
+    from mas.service.agents.terminal import Terminal
+    from mas.service.upkeep.prune import Policy
 
 Value = TypeVar("Value")
 

@@ -12,7 +12,7 @@ from websockets.sync.client import ClientConnection
 
 from mas.client.connection import error_named
 from mas.model.errors import AgentExited, MasError, NoServer
-from mas.service.terminal import Look, Piece, Screen
+from mas.service.agents.terminal import Look, Piece, Screen
 
 _PATIENCE = 30.0
 # The most that is held for somebody who does not read; the rest waits at the server.

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from mas import __version__
+from mas.http.dependencies import Product
 from mas.http.docs import page
-from mas.http.product import Product
 from mas.http.wire import answer, answers, refused
 from mas.model.reports import Health, ProviderList, TeamList
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
 
-from mas.http.product import Caller, Product, SessionPath, known
+from mas.http.dependencies import Caller, Product, SessionPath, known
 from mas.http.wire import AgentPath, ReportBody, RestartBody, answer, answers
 from mas.model.errors import Forbidden
 from mas.model.reports import AgentList, AgentOutput, AgentReport, LogText, RestartedAgent, Variables

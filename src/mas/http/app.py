@@ -16,21 +16,34 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas import __version__
-from mas.http import about, agents, approvals, events, files, messages, page, runs, sessions, signin, terminal, upkeep
+from mas.http import (
+    about,
+    agents,
+    approvals,
+    events,
+    files,
+    maintenance,
+    messages,
+    page,
+    runs,
+    sessions,
+    signin,
+    terminal,
+)
 from mas.http.errors import add_handlers
 from mas.http.events import EventFeed
 from mas.http.guard import Guard
 from mas.http.limits import Limits
 from mas.http.metrics import Metrics
-from mas.http.rounds import Rounds
+from mas.http.periodic import Rounds
 from mas.http.supervisor import Supervisor
 from mas.http.threads import in_thread
 from mas.http.viewer import Hall
 from mas.http.wire import Problem
 from mas.service.access import Access
-from mas.service.courier import Courier
 from mas.service.mas import Mas
-from mas.service.waiters import Waiters
+from mas.service.messages.courier import Courier
+from mas.service.messages.waiters import Waiters
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
 # Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
@@ -39,7 +52,7 @@ _BETWEEN_DISK_LOOKS = 5.0
 # How long a server that starts waits for work that was cut short to be finished.
 _FOR_RECOVERY = 10.0
 _BETWEEN_RETENTIONS = 600.0
-_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, upkeep, about, signin, page)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, maintenance, about, signin, page)
 
 
 class Door(Protocol):

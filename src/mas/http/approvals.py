@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from mas.http.product import Caller, OnlySession, Product, SessionPath, known
+from mas.http.dependencies import Caller, OnlySession, Product, SessionPath, known
 from mas.http.wire import AgentPath, answer, answers
 from mas.model.approvals import AgentAnswer, ApprovalList
 

@@ -19,7 +19,7 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from mas.http.product import OnlySession, Product
+from mas.http.dependencies import OnlySession, Product
 from mas.http.threads import in_thread
 from mas.http.watch import Watch
 from mas.http.wire import EventFieldsPage, answer, refused

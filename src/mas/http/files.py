@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from mas.http.product import Product, SessionPath, known
+from mas.http.dependencies import Product, SessionPath, known
 from mas.http.wire import answer, answers, refused
 from mas.model.errors import MasError
 from mas.model.files import FileListing, FilePart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mas.service.waiters import WaiterLimits
+from mas.service.messages.waiters import WaiterLimits
 
 
 class Limits(NamedTuple):

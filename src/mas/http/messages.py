@@ -8,7 +8,7 @@ from typing import Annotated
 from anyio import CapacityLimiter
 from fastapi import APIRouter, Query, Request, Response
 
-from mas.http.product import Caller, Product, SessionPath, known
+from mas.http.dependencies import Caller, Product, SessionPath, known
 from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, WaitQuery, answer, answers
 from mas.model.errors import Forbidden

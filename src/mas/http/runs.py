@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Header, Request, Response
 
-from mas.http.product import Product
+from mas.http.dependencies import Product
 from mas.http.wire import RunBody, answer, answers
 from mas.model.run import as_asked, asks_for_legacy, parse_run
 from mas.model.teamfile import team_in

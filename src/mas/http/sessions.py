@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from mas.http.product import Product, SessionPath, known
+from mas.http.dependencies import Product, SessionPath, known
 from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answers, rendered
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId

@@ -19,7 +19,7 @@ from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from mas.http.product import full_id
+from mas.http.dependencies import full_id
 from mas.http.viewer import Outlet, Size, Viewer, refused
 from mas.model.errors import BadInput, MasError, NotFound
 from mas.model.ids import parse_agent_id, parse_reference, shown

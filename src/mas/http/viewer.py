@@ -17,7 +17,7 @@ from mas.http.supervisor import Supervisor
 from mas.http.tail import Tails, Waker
 from mas.http.threads import in_thread
 from mas.model.errors import MasError
-from mas.service.terminal import Look, Terminal
+from mas.service.agents.terminal import Look, Terminal
 
 _CHUNK = 64 << 10
 # More bytes than this behind the agent, or ahead of a viewer who says what it has drawn, is too far.

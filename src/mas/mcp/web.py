@@ -14,7 +14,7 @@ from mas.model.errors import Forbidden, Unavailable
 from mas.model.ids import SessionId, parse_agent_id
 from mas.model.principal import Principal
 from mas.service.mas import Mas
-from mas.service.waiters import Waiters
+from mas.service.messages.waiters import Waiters
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -14,12 +14,12 @@ import stat
 import time
 
 from mas.pane.processes import die_with_parent
-from mas.store.spool import ANSWER, ASKED, BELL, DIRECTORY, LARGEST, NEW, READ, RING, spool_path
+from mas.store.agent.hook_spool import ANSWER, ASKED, BELL, DIRECTORY, LARGEST, NEW, READ, RING, spool_path
 
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.store.hooks import Waiting
+    from mas.store.agent.hooks import Waiting
 
 _IGNORED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _HIGHEST_FD = 256
@@ -184,7 +184,7 @@ class _Clerk:
 
     def _note(self, name: str) -> bool:
         """Whether there was something to note."""
-        from mas.store.hooks import Waiting, note_hook
+        from mas.store.agent.hooks import Waiting, note_hook
 
         try:
             fd = os.open(name, READ, dir_fd=self._directory)

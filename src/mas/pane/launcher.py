@@ -16,7 +16,7 @@ import time
 
 from mas.pane.processes import Process, adopt_orphans, die_with_parent, kill_descendants, left_behind
 from mas.pane.terminal import copy_size, size_of, write_and_wait
-from mas.store.launch import launch_path, read_launch, was_cut_short
+from mas.store.agent.launch import launch_path, read_launch, was_cut_short
 
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from mas.pane.home import Home
     from mas.pane.hooks import Hooks
-    from mas.pane.record import Record
+    from mas.pane.logs import Record
     from mas.pane.relay import Relay
     from mas.pane.restarts import Restarts
-    from mas.store.agentlog import Fields
+    from mas.store.agent.agentlog import Fields
 
 _USUAL_SIGNALS = (
     signal.SIGHUP,
@@ -109,7 +109,7 @@ class _Runner:
     def run(self, program: str, process: Process, master: int) -> int:
         """Stay with the agent to its end, and end what it left; answers how it ended."""
         # Only now: the agent is on its way, and has not waited for this.
-        from mas.pane.record import Record
+        from mas.pane.logs import Record
         from mas.pane.relay import Relay, sources_of
 
         record = self._record = self._record or Record(self._session_dir, self._agent)
@@ -181,7 +181,7 @@ class _Runner:
         return pause, f"; runs again in {pause:g} s"
 
     def _note_end(self, code: int, words: str, again: bool = False) -> None:
-        from mas.pane.record import how_ended
+        from mas.pane.logs import how_ended
 
         assert self._record is not None
         how = f"{self._limit or how_ended(code)}{words}"
@@ -216,8 +216,8 @@ def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | Non
 
 def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:
     """What to run once more: what goes on with the conversation, where there is one."""
-    from mas.store.launch import read_resume
-    from mas.store.matching import is_any
+    from mas.store.agent.launch import read_resume
+    from mas.store.files.matching import is_any
 
     try:
         resume = read_resume(path)
@@ -229,7 +229,7 @@ def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:
 def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
     unit = os.path.join(session_dir, "unit", agent)
     if lazy and not os.path.isdir(unit):
-        from mas.store.tree import copy_tree, remove_tree
+        from mas.store.files.tree import copy_tree, remove_tree
 
         half = os.path.join(session_dir, ".mas", f"unit-{agent}.tmp")
         remove_tree(half)
@@ -366,7 +366,7 @@ def _moved(socket: str, home: Home) -> str:
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:
-    from mas.pane.record import Record
+    from mas.pane.logs import Record
 
     Record(session_dir, agent).event("exit", status=_UNRUNNABLE, reason=why)
     _say(f"agent {agent} did not start: {why}")

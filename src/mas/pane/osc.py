@@ -9,7 +9,7 @@ What an agent prints is never trusted: what is too long, or holds what no report
 
 from __future__ import annotations
 
-from mas.store.agentlog import LONGEST_TEXT, plain
+from mas.store.agent.agentlog import LONGEST_TEXT, plain
 
 _BEGIN = b"\x1b]7501;"
 _LONGEST = 5000

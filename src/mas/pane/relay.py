@@ -8,9 +8,9 @@ import select
 import time
 
 from mas.pane.foreground import Foreground
+from mas.pane.logs import Record
 from mas.pane.osc import ReportFilter, Titles
 from mas.pane.processes import Process
-from mas.pane.record import Record
 from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
 from mas.pane.typed import Typed
@@ -18,8 +18,8 @@ from mas.pane.typed import Typed
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.pane.held import Held
     from mas.pane.hooks import Hooks
+    from mas.pane.limits import Held
     from mas.pane.quit import Quit
     from mas.pane.screen import Screen
 
@@ -96,7 +96,7 @@ class Relay:
         """The agent's limits, if it has any."""
         if "limits" not in options:
             return None
-        from mas.pane.held import Held
+        from mas.pane.limits import Held
 
         return Held(options, self.keepers, now, self.record.warn)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found] # `signal` would import `enum`: a third of the launcher's start
 import os
 
-from mas.store.agentlog import plain
+from mas.store.agent.agentlog import plain
 
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False

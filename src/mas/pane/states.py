@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.pane.record import Record
+from mas.pane.logs import Record
 
 # So many changes may come at once, and so many a second in the long run; of more than that only the last counts.
 _BURST = 40.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from mas.store.agentlog import MARK_END, MARK_START
+from mas.store.agent.agentlog import MARK_END, MARK_START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from mas.model.principal import AGENT_TOKEN, OWNER, Principal, named_by
-from mas.store.secrets import Secrets
+from mas.store.server.secrets import Secrets
 
 COOKIE_LIFE = 30 * 24 * 3600
 CODE_LIFE = 5 * 60

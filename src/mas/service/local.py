@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from mas.model.errors import BadInput, Busy, Corrupt
 from mas.model.ids import SessionId
 from mas.model.session import Gone, Status
-from mas.service.listing import list_sessions
+from mas.service.inspect.listing import list_sessions
 from mas.service.mas import Progress
-from mas.service.reconcile import reconcile, resolve, settle
+from mas.service.upkeep.reconcile import reconcile, resolve, settle
 from mas.service.world import World
 from mas.settings import legacy_home
-from mas.store.atomic import disk_errors
+from mas.store.files.atomic import disk_errors
 
 if TYPE_CHECKING:
     from mas.model.approvals import AgentAnswer, ApprovalList
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     )
     from mas.model.run import Run
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
-    from mas.service.courier import Courier
-    from mas.service.prune import Policy
-    from mas.service.terminal import Terminal
-    from mas.service.watched import WatchedTeams
+    from mas.service.agents.local_terminal import WatchedTeams
+    from mas.service.agents.terminal import Terminal
+    from mas.service.messages.courier import Courier
+    from mas.service.upkeep.prune import Policy
 
 
 # How long whoever reads messages waits for those that can go on.
@@ -65,14 +65,14 @@ class LocalMas:
     def _courier(self) -> Courier:
         """Who brings messages to agents: a server's own, or one for as long as this process runs."""
         if self._made_courier is None:
-            from mas.service.courier import Courier
+            from mas.service.messages.courier import Courier
 
             self._made_courier = Courier(self._world, here=True)
         return self._made_courier
 
     def _terminals(self) -> WatchedTeams:
         """All terminals of this process: they share what is known of their sessions."""
-        from mas.service.watched import WatchedTeams
+        from mas.service.agents.local_terminal import WatchedTeams
 
         with self._making:
             if self._made_terminals is None:
@@ -115,7 +115,7 @@ class LocalMas:
     def start(
         self, run: Run, legacy: bool = False, progress: Progress | None = None, key: str | None = None
     ) -> SessionDetail:
-        from mas.service.start import start, start_once
+        from mas.service.lifecycle.start import start, start_once
 
         with self._ready() as world:
             if key is not None:
@@ -131,7 +131,7 @@ class LocalMas:
             return found._replace(warnings=(*problems, *found.warnings))
 
     def show(self, session_id: SessionId) -> SessionDetail:
-        from mas.service.show import show
+        from mas.service.inspect.show import show
 
         with self._ready() as world:
             reconcile(world)
@@ -141,20 +141,20 @@ class LocalMas:
         return self.show(session_id).agents
 
     def stop(self, session_id: SessionId) -> SessionDetail:
-        from mas.service.stop import stop
+        from mas.service.lifecycle.stop import stop
 
         with self._ready() as world:
             return stop(world, session_id)
 
     def restore(self, session_id: SessionId) -> SessionDetail:
-        from mas.service.restore import restore
+        from mas.service.lifecycle.restore import restore
 
         with self._ready() as world:
             reconcile(world)
             return restore(world, session_id)
 
     def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
-        from mas.service.restart import restart_agent
+        from mas.service.agents.restart import restart_agent
 
         with self._ready() as world:
             reconcile(world)
@@ -163,19 +163,19 @@ class LocalMas:
     def clone(
         self, session_id: SessionId, name: str | None, run_it: bool, progress: Progress | None = None
     ) -> SessionDetail:
-        from mas.service.clone import clone
+        from mas.service.lifecycle.clone import clone
 
         with self._ready() as world:
             return clone(world, session_id, name, run_it, progress)
 
     def rename(self, session_id: SessionId, name: str) -> SessionDetail:
-        from mas.service.naming import rename
+        from mas.service.lifecycle.naming import rename
 
         with self._ready() as world:
             return rename(world, session_id, name)
 
     def archive(self, session_id: SessionId, progress: Progress | None = None) -> SessionInfo:
-        from mas.service.archive import archive
+        from mas.service.lifecycle.archive import archive
 
         with self._ready() as world:
             reconcile(world)
@@ -183,45 +183,45 @@ class LocalMas:
             return _gone(world, session_id, Gone.ARCHIVED)
 
     def unarchive(self, reference: str, progress: Progress | None = None) -> SessionDetail:
-        from mas.service.archive import unarchive
+        from mas.service.lifecycle.archive import unarchive
 
         with self._ready() as world:
             return unarchive(world, reference, progress)
 
     def delete(self, session_id: SessionId) -> SessionInfo:
-        from mas.service.delete import delete
+        from mas.service.lifecycle.delete import delete
 
         with self._ready() as world:
             delete(world, session_id)
             return _gone(world, session_id, Gone.DELETED)
 
     def undelete(self, reference: str) -> SessionDetail:
-        from mas.service.delete import undelete
+        from mas.service.lifecycle.delete import undelete
 
         with self._ready() as world:
             return undelete(world, reference)
 
     def prune(self, policy: Policy, dry_run: bool) -> PrunePlan:
-        from mas.service.prune import prune
+        from mas.service.upkeep.prune import prune
 
         with self._ready() as world:
             return prune(world, policy, dry_run)
 
     def migrate(self, source: str | None, dry_run: bool, progress: Progress | None = None) -> Migration:
-        from mas.service.migrate import migrate
+        from mas.service.lifecycle.migrate import migrate
 
         with self._ready() as world:
             return migrate(world, source, legacy_home(), dry_run, progress)
 
     def repair(self, dry_run: bool) -> Repair:
-        from mas.service.repair import repair
+        from mas.service.upkeep.repair import repair
 
         # Not `_ready`: what is half-done is the first thing a repair tells of.
         with self._entered() as world:
             return repair(world, dry_run)
 
     def doctor(self) -> Diagnosis:
-        from mas.service.doctor import doctor
+        from mas.service.upkeep.doctor import doctor
 
         with self._entered() as world:
             return doctor(world)
@@ -231,41 +231,41 @@ class LocalMas:
         return self._world.tiers().view(self._world.settings.isolation)
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
-        from mas.service.stats import stats
+        from mas.service.inspect.stats import stats
 
         with self._ready() as world:
             return stats(world, session_id)
 
     def teams(self) -> tuple[TeamView, ...]:
-        from mas.service.about import teams
+        from mas.service.inspect.catalog import teams
 
         return teams(self._world)
 
     def providers(self) -> tuple[ProviderView, ...]:
-        from mas.service.about import providers
+        from mas.service.inspect.catalog import providers
 
         return providers(self._world)
 
     def files(self, session_id: SessionId, path: str) -> FileListing:
-        from mas.service.files import list_files
+        from mas.service.inspect.files import list_files
 
         with self._entered() as world:
             return list_files(world, session_id, path)
 
     def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
-        from mas.service.files import read_file_part
+        from mas.service.inspect.files import read_file_part
 
         with self._entered() as world:
             return read_file_part(world, session_id, path, offset, most)
 
     def template_file(self, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
-        from mas.service.files import read_template_part
+        from mas.service.inspect.files import read_template_part
 
         with self._entered() as world:
             return read_template_part(world, path, offset, most)
 
     def env(self, session_id: SessionId, agent: str | None) -> dict[str, str]:
-        from mas.service.environment import env
+        from mas.service.inspect.environment import env
 
         with self._ready() as world:
             return env(world, session_id, agent)
@@ -280,7 +280,7 @@ class LocalMas:
         force: bool = False,
         wait: float = 0.0,
     ) -> Sent:
-        from mas.service.send import Order, send
+        from mas.service.messages.send import Order, send
 
         with self._ready() as world:
             order = Order(target, message, sender, message_id, force)
@@ -295,7 +295,7 @@ class LocalMas:
         asker: str | None = None,
         after: str | None = None,
     ) -> Waited:
-        from mas.service.wait import wait
+        from mas.service.messages.wait import wait
 
         with self._ready() as world:
             if self._is_server:
@@ -306,7 +306,7 @@ class LocalMas:
     def messages(
         self, session_id: SessionId, agent: str | None = None, limit: int = 100, offset: int = 0, box: str = "all"
     ) -> MessageList:
-        from mas.service.inbox import messages
+        from mas.service.messages.inbox import messages
 
         with self._ready() as world:
             if not self._is_server:
@@ -315,47 +315,47 @@ class LocalMas:
             return messages(world, session_id, agent, limit, offset, box)
 
     def message_counts(self) -> dict[str, int]:
-        from mas.service.inbox import message_counts
+        from mas.service.messages.inbox import message_counts
 
         with self._ready() as world:
             return message_counts(world)
 
     def approvals(self, session_id: SessionId | None = None) -> ApprovalList:
-        from mas.service.approvals import approvals
+        from mas.service.agents.approvals import approvals
 
         with self._ready() as world:
             return approvals(world, session_id)
 
     def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
-        from mas.service.approvals import answer
+        from mas.service.agents.approvals import answer
 
         with self._ready() as world:
             return answer(world, session_id, agent, allow, by)
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
-        from mas.service import talk
+        from mas.service.agents import output
 
         with self._ready() as world:
-            return talk.output(world, session_id, agent, lines, reader)
+            return output.output(world, session_id, agent, lines, reader)
 
     def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
-        from mas.service.report import report
+        from mas.service.agents.report import report
 
         with self._ready() as world:
             return report(world, session_id, agent, text, state)
 
     def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
-        from mas.service import talk
+        from mas.service.agents import output
 
         with self._ready() as world:
-            return talk.logs(world, session_id, agent, lines)
+            return output.logs(world, session_id, agent, lines)
 
     def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:
         from mas.runtime.host import follow
-        from mas.service import talk
+        from mas.service.agents import output
 
         with self._ready() as world:
-            follow(talk.log_path(world, session_id, agent), lines)
+            follow(output.log_path(world, session_id, agent), lines)
 
     def events(self, after: str | None = None, most: int = 1000) -> EventPage:
         with disk_errors():
@@ -366,10 +366,10 @@ class LocalMas:
             return self._terminals().terminal(session_id, agent)
 
     def attach(self, session_id: SessionId, agent: str | None) -> None:
-        from mas.service import talk
+        from mas.service.agents import output
 
         with self._ready() as world:
-            talk.attach(world, session_id, agent)
+            output.attach(world, session_id, agent)
 
 
 def _gone(world: World, session_id: SessionId, status: Gone) -> SessionInfo:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     )
     from mas.model.run import Run
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
-    from mas.service.prune import Policy
-    from mas.service.terminal import Terminal
+    from mas.service.agents.terminal import Terminal
+    from mas.service.upkeep.prune import Policy
 
 Progress = Callable[[int, int], None]
 

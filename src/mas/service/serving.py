@@ -11,8 +11,8 @@ from mas.model.errors import MasError, NoServer, Unavailable
 from mas.model.reports import ServerInfo
 from mas.runtime.host import start_detached
 from mas.settings import OF_AN_AGENT, ServerStart, Settings
-from mas.store.atomic import ensure_directory, write_atomic
-from mas.store.presence import Presence
+from mas.store.files.atomic import ensure_directory, write_atomic
+from mas.store.server.presence import Presence
 
 # How long a server that came by itself stays once nobody needs it.
 UNTIL_IDLE = 600

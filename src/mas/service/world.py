@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.ids import SessionId
 from mas.runtime.runtime import Runtime
 from mas.settings import Settings
-from mas.store.archive import Archives
-from mas.store.events import Events
-from mas.store.intents import Intents
+from mas.store.files.tree import Progress
 from mas.store.layout import Layout
-from mas.store.logs import Logs
-from mas.store.record import Records
-from mas.store.registry import Registry
-from mas.store.tree import Progress
-from mas.store.workspace import Workspace
+from mas.store.session.logs import Logs
+from mas.store.session.session_files import Records
+from mas.store.workspace.archives import Archives
+from mas.store.workspace.events import Events
+from mas.store.workspace.intents import Intents
+from mas.store.workspace.registry import Registry
+from mas.store.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.service.access import Access
-    from mas.service.meter import SessionMeter
-    from mas.service.tiers import Tiers
-    from mas.store.keys import Keys
-    from mas.store.messages import Messages
+    from mas.service.inspect.meter import SessionMeter
+    from mas.service.isolation.tiers import Tiers
+    from mas.store.session.messages import Messages
+    from mas.store.workspace.idempotency import Keys
 
 __all__ = ["Progress", "World"]
 

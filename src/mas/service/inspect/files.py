@@ -1,0 +1,78 @@
+"""Files: what lies in a session's directory, for people to look at."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from mas.model.errors import BadInput, NoSession
+from mas.model.files import FileEntry, FileListing, FilePart
+from mas.model.ids import SessionId, shown
+from mas.service.world import World
+from mas.store.files.safe_open import opened_beneath, parse_path
+
+SHOWN = ("unit", "workflows", "logs")
+TEMPLATES = ("unit", "workflows")
+_MOST_ENTRIES = 10_000
+LARGEST_PART = 4 << 20
+
+
+def list_files(world: World, session_id: SessionId, path: str) -> FileListing:
+    """The entries of a directory of the session, by name."""
+    names = _checked(world, session_id, path)
+    if not names:
+        here = (FileEntry(name, "directory", 0, "") for name in SHOWN)
+        return FileListing("", tuple(here))
+    with opened_beneath(world.layout.session(session_id).root, names) as fd:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise BadInput(f"A file, not a directory: {shown(path)}")
+        with os.scandir(fd) as found:
+            entries = [_entry(entry) for _, entry in zip(range(_MOST_ENTRIES), found, strict=False)]
+    return FileListing("/".join(names), tuple(sorted(entry for entry in entries if entry is not None)))
+
+
+def read_file_part(world: World, session_id: SessionId, path: str, offset: int, most: int) -> FilePart:
+    """Up to `most` bytes of a file from `offset` on, and how large it is."""
+    names = _checked(world, session_id, path)
+    return _part(world.layout.session(session_id).root, names, offset, most)
+
+
+def read_template_part(world: World, path: str, offset: int, most: int) -> FilePart:
+    """The same of a file among those that new sessions are made with."""
+    return _part(world.layout.root, _among(TEMPLATES, path), offset, most)
+
+
+def _part(root: str, names: tuple[str, ...], offset: int, most: int) -> FilePart:
+    if not names:
+        raise BadInput("Which file?")
+    with opened_beneath(root, names) as fd:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise BadInput(f"A directory, not a file: {shown('/'.join(names))}")
+        data = os.pread(fd, min(most, LARGEST_PART), offset)
+    return FilePart("/".join(names), info.st_size, data)
+
+
+def _checked(world: World, session_id: SessionId, path: str) -> tuple[str, ...]:
+    if not world.layout.is_session(session_id):
+        raise NoSession(session_id)
+    return _among(SHOWN, path)
+
+
+def _among(known: tuple[str, ...], path: str) -> tuple[str, ...]:
+    names = parse_path(path)
+    if names and names[0] not in known:
+        raise BadInput(f"Not shown: {shown(path)} (there are: {', '.join(known)})")
+    return names
+
+
+def _entry(entry: os.DirEntry[str]) -> FileEntry | None:
+    """What is there; None if it has gone since it was found."""
+    try:
+        info = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    kinds = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(info.st_mtime))
+    return FileEntry(entry.name, kinds.get(stat.S_IFMT(info.st_mode), "other"), info.st_size, at)

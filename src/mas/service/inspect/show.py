@@ -1,0 +1,105 @@
+"""Show: everything about one session, its agents as they are now."""
+
+from __future__ import annotations
+
+import os
+
+from mas.model.errors import Corrupt, NoTmux
+from mas.model.ids import SessionId
+from mas.model.session import AgentRun, Session, Status
+from mas.model.state import LAUNCHED, AgentState, State
+from mas.model.views import AgentView, SessionDetail
+from mas.runtime.runtime import PaneState
+from mas.service.agents.states import seen_with_restarts
+from mas.service.agents.team import place_of
+from mas.service.inspect.activity import last_activity
+from mas.service.world import World
+from mas.store.agent.reports import last_report
+
+
+def show(world: World, session_id: SessionId) -> SessionDetail:
+    """The session as its directory and tmux tell it."""
+    return describe(world, world.records.load(session_id))
+
+
+def describe(
+    world: World, session: Session, warnings: tuple[str, ...] = (), agents: tuple[AgentView, ...] | None = None
+) -> SessionDetail:
+    """What `show` answers, for a session (and perhaps its agents) already at hand."""
+    paths = world.layout.session(session.id)
+    try:
+        agents = agents_of(world, session) if agents is None else agents
+    except NoTmux as error:
+        unseen = AgentState(State.UNKNOWN, "", f"could not look: {error.message}", "none")
+        agents = tuple(_view(agent, unseen) for agent in session.agents)
+        warnings = (*warnings, error.message)
+    try:
+        pairs = world.records.pairs(session.id)
+    except Corrupt as error:
+        pairs, warnings = {}, (*warnings, error.message)
+    return SessionDetail(
+        session_id=session.id,
+        tmux_session=session.tmux,
+        name=session.name,
+        status=session.status,
+        created_at=session.created_at,
+        started_at=session.started_at,
+        last_activity=last_activity(world, session.id, session.status, session.last_activity),
+        working_dir=paths.root,
+        unit_dir=paths.unit,
+        workflows_dir=paths.workflows,
+        unit_dirs={agent.id: os.path.join(paths.unit, agent.id) for agent in session.agents},
+        config_file=paths.config,
+        logs={
+            "session": paths.session_log(),
+            "api": paths.at("logs", "api.log"),
+            **{agent.id: paths.agent_log(agent.id) for agent in session.agents},
+        },
+        tmux_socket=session.socket,
+        origin=session.origin,
+        session_file=pairs,
+        agents=agents,
+        warnings=warnings,
+        tier=session.isolation.tier if session.isolation else None,
+        isolation=session.isolation,
+        limits=session.limits,
+        reason=session.reason,
+        stopped_at=session.stopped_at,
+        lost=session.lost,
+    )
+
+
+def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
+    """The session's agents with their live state."""
+    place = place_of(world, session)
+    panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
+    by_agent = {pane.agent: pane for pane in panes}
+    return tuple(_seen(world, session, agent, by_agent.get(agent.id)) for agent in session.agents)
+
+
+def just_opened(session: Session) -> tuple[AgentView, ...]:
+    """The agents of a team whose panes tmux has this moment reported; no need to ask again."""
+    launched = AgentState(State.STARTING, "", LAUNCHED, "tmux")
+    return tuple(_view(agent, launched)._replace(pane=agent.pane) for agent in session.agents)
+
+
+def _seen(world: World, session: Session, agent: AgentRun, pane: PaneState | None) -> AgentView:
+    state, restarts = seen_with_restarts(world, session.id, agent.id, pane)
+    view = _view(agent, state)._replace(restarts=restarts)
+    view = view._replace(report=last_report(world.layout.session(session.id), agent.id))
+    return view._replace(pane=pane.pane, exit_status=pane.exit_status if pane.dead else None) if pane else view
+
+
+def _view(agent: AgentRun, state: AgentState) -> AgentView:
+    return AgentView(
+        id=agent.id,
+        unit=agent.unit,
+        role=agent.role,
+        provider=agent.provider,
+        model=agent.model,
+        state=state.state,
+        state_text=state.words,
+        state_source=state.source,
+        pane=None,
+        exit_status=None,
+    )

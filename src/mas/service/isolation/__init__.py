@@ -1,0 +1,1 @@
+"""Isolation and limits: what the kernel must enforce around each agent."""

@@ -1,0 +1,131 @@
+"""Tiers: how far this machine can isolate agents, found out by trying and kept until it starts anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from shutil import which
+from typing import NamedTuple
+
+from mas import __version__
+from mas.model.errors import NotIsolated
+from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
+from mas.store.workspace.machine import Probed
+
+# The ways into each tier, the better first.
+WAYS = {Tier.A: ("namespaces", "bwrap"), Tier.B: ("landlock",), Tier.D: ("",)}
+NAMES = {
+    "namespaces": "namespaces and Landlock",
+    "bwrap": "bubblewrap and Landlock",
+    "landlock": "Landlock and seccomp",
+    "": "file modes only",
+}
+_ABI = "abi"
+_PORTS_SINCE = 4
+_NAMESPACES = ("user", "mnt")
+
+
+class Machine(NamedTuple):
+    """What can be asked of the machine: why a way fails (empty: it works), Landlock's version, what a tier lacks."""
+
+    probe: Callable[[str], str]
+    landlock_abi: Callable[[], int]
+    not_enforced: Callable[[str, int, str], tuple[str, ...]]
+
+
+class Tiers:
+    """The tiers there are here, and which of them a session gets."""
+
+    def __init__(self, machine: Machine, kept: Probed, forced: Tier | None = None) -> None:
+        self._machine = machine
+        self._kept = kept
+        self._forced = forced
+        self._found: dict[str, str] | None = None
+
+    def why_not(self, how: str) -> str:
+        """Why agents cannot be isolated that way; empty where they can."""
+        return self._known(how, lambda: self._machine.probe(how)) if how else ""
+
+    def forget(self) -> None:
+        """Try everything anew from here on."""
+        self._found = {}
+
+    def best(self) -> tuple[Tier, str]:
+        """The first tier that can be had, and the way into it; `NotIsolated` if a forced one cannot."""
+        for tier in (self._forced,) if self._forced else Tier:
+            for how in WAYS[tier]:
+                if not self.why_not(how):
+                    return tier, how
+        raise NotIsolated(
+            f"Agents cannot be isolated in tier {self._forced}, as MAS_ISOLATION says: {self._why(self._forced)}",
+            "mas doctor",
+        )
+
+    def choose(self, policy: Policy) -> Isolation:
+        """What a session with this policy gets; `NotIsolated` if that is less than it requires."""
+        if policy.enforce is Mode.OFF:
+            return Isolation(Tier.D, policy=policy)
+        tier, how = self.best()
+        if policy.enforce is Mode.REQUIRE and tier is not Tier.A:
+            raise NotIsolated(
+                f"Isolation is required, and agents can only have tier {tier} ({NAMES[how]}): {self.reason()}",
+                "mas doctor; with less: mas start --isolation auto",
+            )
+        if policy.ports is not None and how and self._abi() < _PORTS_SINCE:
+            raise NotIsolated(
+                f"This kernel cannot restrict ports: it has Landlock {self._abi()}, and that needs {_PORTS_SINCE}",
+                "leave ports out of the policy, or: mas start --isolation off",
+            )
+        return Isolation(tier, how, self.not_enforced(tier, how), policy=policy)
+
+    def view(self, policy: Policy) -> TierView:
+        """The same for who only wants to know."""
+        try:
+            found = self.choose(policy)
+        except NotIsolated as error:
+            return TierView(None, problem=error.message)
+        return TierView(found.tier, found.how, found.not_enforced)
+
+    def reason(self) -> str:
+        """Why it is not the best tier."""
+        if self._forced:
+            return f"MAS_ISOLATION is {self._forced}"
+        return self._why(Tier.A)
+
+    def not_enforced(self, tier: Tier, how: str) -> tuple[str, ...]:
+        """What a tier leaves open here, in words."""
+        found = self._known(f"{tier} {how}", lambda: "\n".join(self._machine.not_enforced(tier, self._abi(), how)))
+        return tuple(filter(None, found.split("\n")))
+
+    def _abi(self) -> int:
+        return int(self._known(_ABI, lambda: str(self._machine.landlock_abi())))
+
+    def _why(self, tier: Tier | None) -> str:
+        return "; ".join(f"{how}: {self.why_not(how)}" for how in WAYS[tier or Tier.A])
+
+    def _known(self, name: str, find: Callable[[], str]) -> str:
+        if self._found is None:
+            self._found = self._kept.read()
+        if name not in self._found:
+            self._found[name] = find()
+            self._kept.write(self._found)
+        return self._found[name]
+
+
+def circumstances(environ: Mapping[str, str]) -> str:
+    """All that what was found out depends on, as far as it changes by itself: the boot, the kernel, who and where."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        where = [os.readlink(f"/proc/self/ns/{name}") for name in _NAMESPACES]
+    except OSError:
+        boot, where = "", []
+    bwrap = which("bwrap", path=environ.get("PATH")) or ""
+    return " ".join((boot, *where, str(os.getuid()), os.uname().release, __version__, bwrap))
+
+
+def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
+    """What people should know of a tier lower than the best, in one line; nothing where they chose to have none."""
+    if isolation.tier == Tier.A or isolation.policy.enforce is Mode.OFF:
+        return ()
+    return (f"Isolation is tier {isolation.tier} only ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)

@@ -1,0 +1,62 @@
+"""Quit: have agents end by the keys that their provider names, before they are made to.
+
+Their launchers type the keys, all at the same time, and only where the agent itself has its terminal. One that asks
+somebody something is not typed to: a key could be taken for the answer.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from mas.model.errors import NoTmux
+from mas.model.ids import SessionId
+from mas.model.session import Session, Status
+from mas.model.state import State
+from mas.runtime.runtime import PaneState
+from mas.runtime.sweep import signal_and_wait
+from mas.service.agents.states import last_run_of, seen
+from mas.service.agents.team import place_of
+from mas.service.world import World
+from mas.store.agent.launch import launch_path, read_launch
+
+# What a launcher needs beyond the time of its agent: signals, and what the agent left.
+_MORE = 5.0
+_NOT_NOW = (State.BLOCKED, State.STARTING)
+
+
+def quit_agents(world: World, session: Session, agents: tuple[str, ...]) -> None:
+    """Have these agents end by themselves where they can; after this, whoever still runs is to be ended.
+
+    Costs nothing where no provider names such keys, and no more than the longest time that one allows.
+    """
+    patience = {agent: seconds for agent in agents if (seconds := _patience(world, session.id, agent)) is not None}
+    place = place_of(world, session)
+    if not patience or place is None or session.status is not Status.ACTIVE:
+        return
+    try:
+        panes = [pane for pane in world.runtime.panes(place) if pane.agent in patience and not pane.dead]
+    except NoTmux:
+        # Told by whoever ends them.
+        return
+    signals = {pane.pid: _signal(world, session.id, pane) for pane in panes if _is_ours(world, session.id, pane)}
+    if signals:
+        signal_and_wait(signals, max(patience.values()) + _MORE)
+
+
+def _patience(world: World, session_id: SessionId, agent: str) -> float | None:
+    """How long the agent may take to end by itself; None if it was not started with keys for that."""
+    try:
+        _, _, options = read_launch(launch_path(world.layout.session(session_id).root, agent))
+        return float(options["quit_timeout"]) if "quit_keys" in options else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _is_ours(world: World, session_id: SessionId, pane: PaneState) -> bool:
+    """Whether the pane's program is a launcher of ours that runs its agent: no other knows what the signal means."""
+    return last_run_of(world, session_id, pane.agent or "").get("launcher") == pane.pid
+
+
+def _signal(world: World, session_id: SessionId, pane: PaneState) -> int:
+    state = seen(world, session_id, pane.agent or "", pane).state
+    return signal.SIGHUP if state in _NOT_NOW else signal.SIGUSR1

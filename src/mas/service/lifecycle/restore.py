@@ -1,0 +1,102 @@
+"""Restore: a stopped session comes back in the same directory with the same team."""
+
+from __future__ import annotations
+
+from mas.model.errors import AlreadyThere, Conflict
+from mas.model.ids import SessionId, tmux_name
+from mas.model.session import Session, Status
+from mas.model.state import State
+from mas.model.views import SessionDetail
+from mas.runtime.runtime import Place
+from mas.service.agents.programs import begun_anew, furnish, programs_of
+from mas.service.agents.states import before_its_end
+from mas.service.agents.team import Gate, close_team, open_team
+from mas.service.inspect.show import describe, just_opened
+from mas.service.isolation.disk import check_room
+from mas.service.isolation.enclosure import choose_isolation, limits_of
+from mas.service.isolation.limits import unheld
+from mas.service.world import World
+from mas.store.files.atomic import ensure_directory
+from mas.store.layout import OPEN_DIR
+from mas.store.workspace.registry import entry_of
+
+
+def restore(world: World, session_id: SessionId) -> SessionDetail:
+    """Bring a stopped session back; each agent resumes where its provider can."""
+    session, warnings = _restored(world, session_id)
+    return describe(world, session, warnings, just_opened(session))
+
+
+def restored(world: World, session_id: SessionId) -> Session:
+    """The same where nobody waits for what there is to say: it goes to the session's log."""
+    return _restored(world, session_id)[0]
+
+
+def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, ...]]:
+    run = world.records.load_run(session_id).settled(world.settings.provider)
+    programs = programs_of(world, session_id, run, resume=True)
+    isolation, to_know = choose_isolation(world, run)
+    name = tmux_name(session_id)
+    socket = world.runtime.place(name, len(programs))
+
+    def ended() -> Session:
+        session = world.records.load(session_id)
+        if session.status is Status.ACTIVE:
+            raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
+        return session
+
+    with Gate() as gate, world.intents.begin(session_id, "restore", socket, ended) as operation:
+        before = ended()
+        check_room(world, session_id, limits_of(world, run).session.disk)
+        after = before.to(Status.ACTIVE, world.now())
+        cut_off = _cut_off(world, before)
+        # What a crash of tmux left over must not work beside the new agents.
+        if other := close_team(world, session_id, before.socket):
+            raise Conflict(
+                f"Session {session_id} runs in another copy of this workspace: {other}",
+                f"for a session of its own here: mas clone {session_id}; or stop it there first",
+            )
+        paths = world.layout.session(session_id)
+        ensure_directory(paths.private, 0o700)
+        ensure_directory(paths.logs, OPEN_DIR)
+        ensure_directory(paths.unit, OPEN_DIR)
+        if not run.lazy_units:
+            world.workspace.fill_units(session_id, list(programs))
+        furnish(world, session_id, programs)
+        operation.undo(lambda: close_team(world, session_id, socket))
+        try:
+            agents = open_team(
+                world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
+            )
+        except AlreadyThere:
+            # The tmux session of that name is somebody else's and must not be closed.
+            operation.forget()
+            raise AlreadyThere(
+                f"tmux already has a session {name}, which is not this workspace's",
+                f"for a session of another name: mas clone {session_id}; or: tmux rename-session -t ={name} NAME",
+            ) from None
+        after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
+        after = after._replace(isolation=isolation, limits=limits_of(world, run))
+        operation.undo(lambda: world.records.save(before))
+        world.records.save(after)
+        operation.undo(lambda: world.registry.put(entry_of(before)))
+        world.registry.put(entry_of(after))
+        operation.done()
+    world.logs.session(session_id, f"restore {len(agents)} agents")
+    warnings = (*cut_off, *to_know, *begun_anew(programs), *unheld(world, run))
+    for warning in warnings:
+        world.logs.session(session_id, warning)
+    return after, warnings
+
+
+def _cut_off(world: World, session: Session) -> tuple[str, ...]:
+    """What agents were at when their session was lost: nobody else says that it was not finished."""
+    if not session.lost:
+        return ()
+    states = {agent.id: before_its_end(world, session.id, agent.id) for agent in session.agents}
+    working = [agent for agent, state in states.items() if state.state is State.WORKING]
+    said = [f"Working when the session was lost: {', '.join(working)}"] if working else []
+    for agent, state in states.items():
+        if state.state is State.BLOCKED:
+            said.append(f"Waiting for an answer when the session was lost: {agent} ({state.words})")
+    return tuple(said)

@@ -1,0 +1,1 @@
+"""Messages: kept, taken to agents, waited for."""

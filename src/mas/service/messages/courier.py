@@ -1,0 +1,201 @@
+"""The courier: takes messages to agents, each agent's on a thread of its own, so that nobody waits for another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+
+from mas.model.errors import MasError
+from mas.model.event import Event as Happening
+from mas.model.ids import SessionId
+from mas.model.message import DeliveryState
+from mas.model.session import Status
+from mas.model.state import State
+from mas.runtime.threads import started
+from mas.service.messages.deliver import BUSY, Held, Opened, deliver, why_held
+from mas.service.upkeep.reconcile import entries_of
+from mas.service.world import World
+
+# How often to see whether somebody else has come to an end with an agent.
+_LOOK_AGAIN = 0.05
+_GLANCE = 0.005
+_NO_THREAD = Held("the machine has no process to spare for it just now", passing=True)
+_Key = tuple[str, str]
+
+
+class Courier:
+    """All messages of a workspace that this process takes care of. Safe to use from many threads.
+
+    With `here` whoever has something brought does it for one agent: a process that sends one message needs no thread.
+    """
+
+    def __init__(self, world: World, here: bool = False) -> None:
+        self._world = world
+        self.here = here
+        self._lock = Lock()
+        self._running: dict[_Key, Thread | None] = {}
+        self._again: set[_Key] = set()
+        self._held: dict[_Key, Held] = {}
+        self._unseen: set[str] = set()
+        self._closed = Event()
+
+    def bring(
+        self,
+        session_id: str,
+        agents: Iterable[str],
+        patience: float | None = None,
+        opened: Opened | None = None,
+    ) -> None:
+        """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds.
+
+        `opened` is what this thread has read of the session just now.
+        """
+        deadline = None if patience is None else time.monotonic() + patience
+        begun = [key for key in ((session_id, agent) for agent in agents) if self._begin(key)]
+        mine = begun.pop() if begun and self.here else None
+        for key in begun:
+            thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
+            # In one step: whoever closes waits for threads that have been started.
+            with self._lock:
+                if started(thread):
+                    self._running[key] = thread
+                else:
+                    del self._running[key]
+                    self._held[key] = _NO_THREAD
+        if mine:
+            self._run(mine, deadline, opened)
+
+    def _begin(self, key: _Key) -> bool:
+        """Whether it is to be begun with; if it has been already, it is gone through once more."""
+        with self._lock:
+            if self._closed.is_set() or key in self._running:
+                self._again.add(key)
+                return False
+            self._running[key] = None
+            return True
+
+    def is_under_way(self, session_id: str, agent: str) -> bool:
+        """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
+        with self._lock:
+            held = self._held.get((session_id, agent))
+            return (session_id, agent) in self._running or (held is not None and held.passing)
+
+    def held(self, session_id: str, agent: str) -> Held | None:
+        """Why an agent's next message waits, as it was found last."""
+        return self._held.get((session_id, agent))
+
+    def look_around(self) -> None:
+        """Begin with all that waits in active sessions: what another process left, or nobody has begun with."""
+        store = self._world.messages()
+        for entry in entries_of(self._world):
+            if entry.status is Status.ACTIVE and store.exists(entry.session_id):
+                self._look_at(entry.session_id)
+
+    def look_again(self) -> None:
+        """Try once more what may be ready by now without anybody having told so."""
+        for session_id in list(self._unseen):
+            self._unseen.discard(session_id)
+            self._look_at(session_id)
+        for session_id, agent in list(self._held):
+            if why_held(self._world, SessionId(session_id), agent) is None:
+                self.bring(session_id, (agent,))
+
+    def settle(self, session_id: str, patience: float) -> None:
+        """Begin with what waits in a session, and wait a moment for it to get somewhere."""
+        if not self._world.messages().exists(session_id):
+            return
+        self._look_at(session_id, patience)
+        deadline = time.monotonic() + patience
+        while any(key[0] == session_id for key in list(self._running)) and time.monotonic() < deadline:
+            time.sleep(_GLANCE)
+
+    @contextmanager
+    def attending(self, session_id: str) -> Iterator[None]:
+        """Go on with what waits in a session for as long as this lasts: there may be no server that does."""
+        over = Event()
+
+        def attend() -> None:
+            while not over.wait(_LOOK_AGAIN):
+                if self._world.messages().exists(session_id):
+                    self._look_at(session_id)
+
+        # Not waited for at the end: it may be waiting for an agent's word, and whoever comes next goes on with that.
+        started(Thread(target=attend, name="courier", daemon=True))
+        try:
+            yield
+        finally:
+            over.set()
+
+    def hear(self, event: Happening) -> None:
+        """Something happened: an agent may be ready for its next message, or there may be a new one."""
+        if event.session_id is None:
+            return
+        if event.event == "message" and event.details.get("state") == DeliveryState.QUEUED:
+            if not started(Thread(target=self._look_at, args=(event.session_id,), name="courier", daemon=True)):
+                self._unseen.add(event.session_id)
+        elif event.event == "agent" and event.agent is not None and event.details.get("state") == State.IDLE:
+            key = (event.session_id, event.agent)
+            if key in self._held or key in self._running:
+                self.bring(event.session_id, (event.agent,))
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what is being typed; what waits for an agent's word is left to others."""
+        with self._lock:
+            self._closed.set()
+            running = [thread for thread in self._running.values() if thread is not None]
+        for thread in running:
+            thread.join()
+
+    def _look_at(self, session_id: str, patience: float | None = None) -> None:
+        try:
+            with self._world.messages().open(session_id) as mailbox:
+                waiting = mailbox.waiting()
+        except MasError:
+            # Told when the session is looked at; the next one may be sound.
+            return
+        self.bring(session_id, waiting, patience)
+
+    def _run(self, key: _Key, deadline: float | None, opened: Opened | None = None) -> None:
+        try:
+            while not self._is_done(key, self._deliver(key, deadline, opened)):
+                opened = None
+        except BaseException:
+            # Only here: when it is done, `_is_done` has let go of it, and by now another may have begun.
+            with self._lock:
+                self._running.pop(key, None)
+            raise
+
+    def _is_done(self, key: _Key, held: Held | None) -> bool:
+        """Note how it ended; False if it is to be gone through once more."""
+        with self._lock:
+            if key in self._again and not self._closed.is_set():
+                self._again.discard(key)
+                return False
+            if held is None:
+                self._held.pop(key, None)
+            else:
+                self._held[key] = held
+            # In one step with the look at what is to be done again: whoever comes after this begins anew.
+            self._running.pop(key, None)
+            return True
+
+    def _deliver(self, key: _Key, deadline: float | None, opened: Opened | None) -> Held | None:
+        session_id, agent = key
+
+        def patient() -> bool:
+            return not self._closed.is_set() and (deadline is None or time.monotonic() < deadline)
+
+        while True:
+            try:
+                held = deliver(self._world, SessionId(session_id), agent, patient, opened)
+            except MasError as error:
+                return Held(error.message)
+            except OSError as error:
+                return Held(error.strerror or str(error))
+            if held != BUSY or not patient():
+                return held
+            # Read anew from here on: much may change while others type.
+            opened = None
+            time.sleep(_LOOK_AGAIN)

@@ -1,0 +1,328 @@
+"""Deliver: an agent's queue, typed message by message as the agent is ready for each.
+
+Only who holds the agent's typing lock does this. Every step is written down before the next, and the launcher notes
+what passes to the agent, so that whoever comes after a killed one finds out how far it came: nothing is lost, and
+nothing is typed twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import NamedTuple
+
+from mas.model.errors import AgentExited
+from mas.model.ids import SessionId
+from mas.model.message import DeliveryState, Message
+from mas.model.session import Session, Status
+from mas.model.state import AgentState, State
+from mas.model.team import Agent, Team
+from mas.runtime.panes import NotOurPane
+from mas.runtime.runtime import Paste, Place
+from mas.runtime.sweep import wait_for_clients
+from mas.service.agents.states import told
+from mas.service.agents.team import place_of
+from mas.service.world import World
+from mas.store.agent.agentlog import ENTERED, EXIT, MARK_END, MARK_START, MARKED, TAKEN, TYPED, last_run, passed
+from mas.store.session.mailbox import Mailbox, Pending
+
+_LOOK_AGAIN = 0.01
+# How long a killed sender's tmux client may take, and then a mark to come through to the launcher.
+_ON_ITS_WAY = 5.0
+_SHOWN_LINES = 20
+_LOST = "its sender was killed while typing, and the agent's terminal does not say how far it came; it may have arrived"
+
+
+class Held(NamedTuple):
+    """Why a message waits: `passing` is what an agent gets over by itself, `exited` that there is none."""
+
+    reason: str
+    passing: bool = False
+    exited: bool = False
+
+
+class Opened(NamedTuple):
+    """A session as it was read just now, its mailbox, and perhaps a paste that was begun for its agent."""
+
+    session: Session
+    team: Team
+    mailbox: Mailbox
+    paste: Paste | None = None
+
+
+BUSY = Held("another process is typing to the agent")
+NOT_YET = Held("the agent has not yet said that it has it")
+
+
+def deliver(
+    world: World,
+    session_id: SessionId,
+    agent_id: str,
+    patient: Callable[[], bool] = lambda: True,
+    opened: Opened | None = None,
+) -> Held | None:
+    """Bring an agent's messages as far as they can come now; answers why the next one waits, None if none is left.
+
+    Waits for the agent's word on a message for as long as it is `patient`, and as the provider allows. `opened` is
+    what this thread has read of the session just now.
+    """
+    store = world.messages()
+    with store.nobody_typing(session_id, agent_id) as free:
+        if not free:
+            if opened and opened.paste:
+                opened.paste.give_up()
+            return BUSY
+        session = opened.session if opened else world.records.load(session_id)
+        place = place_of(world, session)
+        pane = next((agent.pane for agent in session.agents if agent.id == agent_id), None)
+        if session.status is not Status.ACTIVE or place is None or pane is None:
+            return Held(f"Session {session_id} is not running", exited=True)
+        team = opened.team if opened else world.records.load_run(session_id).team
+        (agent,) = team.targets(agent_id)
+        with nullcontext(opened.mailbox) if opened else store.open(session_id) as mailbox:
+            now = opened or Opened(session, team, mailbox)
+            queue = _Queue(world, now, place, pane, agent, patient)
+            while (pending := mailbox.next(agent_id)) is not None:
+                if held := queue.bring(pending):
+                    return held
+    return None
+
+
+def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = False) -> Held | None:
+    """Why nothing can be typed to an agent now; None if it can."""
+    state = told(world, session_id, agent_id)
+    if state.state is State.IDLE:
+        return None
+    if state.gone:
+        return Held(f"agent {agent_id} has ended", exited=True)
+    if state.state is State.BLOCKED:
+        return Held(f"agent {agent_id} waits for an answer{_asked(state)}")
+    if forced:
+        return None
+    return Held(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
+
+
+def _held_by(error: AgentExited) -> Held:
+    """Of an agent whose pane is another's nothing is known: it may come back, and get what waits for it."""
+    return Held(error.message, exited=not isinstance(error, NotOurPane))
+
+
+def _asked(state: AgentState) -> str:
+    return f" ({state.words})" if state.words else ""
+
+
+def tell(world: World, session_id: SessionId, message: Message, state: DeliveryState, agent: str | None = None) -> None:
+    """Tell whoever listens how far a message is, with one agent or with all."""
+    world.events.add(
+        "message",
+        session_id,
+        agent,
+        message_id=message.id,
+        target=message.target,
+        sender=message.sender,
+        state=state,
+    )
+
+
+class _Queue:
+    """One agent's messages, while nobody else types to it."""
+
+    def __init__(
+        self,
+        world: World,
+        opened: Opened,
+        place: Place,
+        pane: str,
+        agent: Agent,
+        patient: Callable[[], bool],
+    ) -> None:
+        self._world = world
+        self._session = opened.session
+        self._place = place
+        self._pane = pane
+        self._agent = agent.id
+        self._mailbox = opened.mailbox
+        self._patient = patient
+        self._begun = opened.paste
+        self._input = world.providers().input(agent.provider or "", agent.command)
+        self._events = world.layout.session(opened.session.id).agent_events(agent.id)
+
+    def bring(self, pending: Pending) -> Held | None:
+        """Take a message on from wherever it is; answers why it waits, or None if it is all the way."""
+        if pending.state is DeliveryState.QUEUED and pending.typing_since is None:
+            return self._not_now(pending) or self._type(pending)
+        if self._begun:
+            # Not for this one; and whoever looks for what a killed sender left behind would wait for it.
+            self._begun.give_up()
+            self._begun = None
+        return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
+
+    def _not_now(self, pending: Pending) -> Held | None:
+        return why_held(self._world, self._session.id, self._agent, pending.forced)
+
+    def _type(self, pending: Pending) -> Held | None:
+        message = pending.message
+        self._mailbox.begin(message.id, self._agent, self._world.now())
+        text = f"{self._input.header}{message.header}\n{message.message}"
+        delay = self._input.submit_delay
+        try:
+            self._paste(text, enter=not delay)
+        except AgentExited as error:
+            self._mailbox.put_back(message.id, self._agent)
+            return _held_by(error)
+        if delay:
+            # The program needs this long to take a paste for one.
+            time.sleep(delay)
+            return self._submit(pending)
+        return self._typed(pending)
+
+    def _paste(self, text: str, enter: bool) -> None:
+        begun, self._begun = self._begun, None
+        if begun:
+            begun.finish(text)
+        else:
+            self._world.runtime.paste(self._place, self._pane, text, enter)
+
+    def _submit(self, pending: Pending) -> Held | None:
+        """Press Enter behind the text that is there. The agent may have begun to ask something since it was typed."""
+        held = self._not_now(pending) or self._enter()
+        return held or self._typed(pending)
+
+    def _enter(self) -> Held | None:
+        try:
+            self._world.runtime.enter(self._place, self._pane)
+        except AgentExited as error:
+            return _held_by(error)
+        return None
+
+    def _typed(self, pending: Pending) -> Held | None:
+        awaited = self._input.ack != "none"
+        self._step(pending, DeliveryState.TYPED, awaited=awaited)
+        return self._await(pending) if awaited else None
+
+    def _await(self, pending: Pending) -> Held | None:
+        """Wait for the agent's word that it has the message; without it, one careful Enter more."""
+        seen = _Seen(self._events, pending.message.id, self._input.ack)
+        deadline = time.monotonic() + self._input.ack_timeout
+        while not seen.acknowledged():
+            if seen.ended():
+                return self._undelivered(pending, f"agent {self._agent} ended before it said that it has it")
+            if time.monotonic() > deadline:
+                return self._enter_again(pending)
+            if not self._patient():
+                return NOT_YET
+            time.sleep(_LOOK_AGAIN)
+        self._step(pending, DeliveryState.ACKNOWLEDGED)
+        return None
+
+    def _enter_again(self, pending: Pending) -> Held | None:
+        message = pending.message
+        screen = self._world.runtime.screen(self._place, self._pane, _SHOWN_LINES)
+        can_be_there = message.id in screen and self._not_now(pending._replace(forced=False)) is None
+        if pending.entered_again_at is not None or not can_be_there:
+            words = f"agent {self._agent} did not say within {self._input.ack_timeout:g} s that it has it"
+            return self._undelivered(pending, f"{words}; its screen:\n{screen}")
+        now = self._world.now()
+        self._mailbox.enter_again(message.id, self._agent, now)
+        return self._enter() or self._await(pending._replace(entered_again_at=now))
+
+    def _find_out(self, pending: Pending) -> Held | None:
+        """Somebody began to type this and was killed: go on from where they were."""
+        wait_for_clients(self._session.tmux, _ON_ITS_WAY)
+        message_id = pending.message.id
+        if not passed(self._events, ENTERED, message_id):
+            try:
+                all_noted = self._all_noted()
+            except AgentExited:
+                # The launcher is gone, and with it what was on its way: all that passed is written down.
+                all_noted = True
+            if not all_noted:
+                return self._undelivered(pending, _LOST)
+        if passed(self._events, ENTERED, message_id):
+            return self._typed(pending)
+        if _Seen(self._events, message_id).typed():
+            return self._submit(pending)
+        # It never came there, or to a program that has ended before it was submitted.
+        self._mailbox.put_back(message_id, self._agent)
+        return self._not_now(pending) or self._type(pending)
+
+    def _all_noted(self) -> bool:
+        """Whether the launcher has noted all that was typed until now: it notes a mark behind it."""
+        mark = os.urandom(8).hex()
+        self._world.runtime.keys(self._place, self._pane, MARK_START + mark.encode() + MARK_END)
+        deadline = time.monotonic() + _ON_ITS_WAY
+        while not any(MARKED in line and mark.encode() in line for line in last_run(self._events)):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_AGAIN)
+        return True
+
+    def _undelivered(self, pending: Pending, reason: str) -> Held | None:
+        """The message's end; nothing is held by it."""
+        self._step(pending, DeliveryState.UNDELIVERED, reason)
+        return None
+
+    def _step(self, pending: Pending, state: DeliveryState, reason: str | None = None, awaited: bool = False) -> None:
+        message = pending.message
+        self._mailbox.step(message.id, (self._agent,), state, self._world.now(), reason, awaited)
+        tell(self._world, self._session.id, message, state, self._agent)
+
+
+class _Seen:
+    """What an agent's event file says of one message; read again only when it has changed."""
+
+    def __init__(self, path: str, message_id: str, ack: str = "none") -> None:
+        self._path = path
+        self._message_id = message_id
+        self._kind, _, self._hook = ack.partition(":")
+        self._stamp: tuple[int, int, int] | None = None
+        self._lines: list[bytes] = []
+        self._ended = False
+
+    def typed(self) -> bool:
+        """Whether its first line came to the program that runs now."""
+        self._look()
+        return any(self._is_of_it(line, TYPED) for line in self._lines)
+
+    def acknowledged(self) -> bool:
+        """Whether the program has said, since Enter, what the provider takes for its word."""
+        self._look()
+        if self._kind == "hook":
+            return any(self._is_its_hook(line) for line in self._lines)
+        return any(self._is_of_it(line, TAKEN) for line in self._lines)
+
+    def ended(self) -> bool:
+        """Whether the program it was typed to is no more."""
+        self._look()
+        return self._ended
+
+    def _look(self) -> None:
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return
+        stamp = status.st_ino, status.st_size, status.st_mtime_ns
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        # Before the last run is read: what was there by then and is not in it, is of an earlier one.
+        entered = passed(self._path, ENTERED, self._message_id)
+        self._lines = last_run(self._path)
+        earlier = entered and not any(self._is_of_it(line, ENTERED) for line in self._lines)
+        self._ended = earlier or any(EXIT in line for line in self._lines)
+
+    def _is_of_it(self, line: bytes, word: bytes) -> bool:
+        return word in line and b'"id":"%s"' % self._message_id.encode() in line
+
+    def _is_its_hook(self, line: bytes) -> bool:
+        if b'"event":"hook"' not in line:
+            return False
+        try:
+            event = json.loads(line)
+            return event["name"] == self._hook and f"id={self._message_id}]" in event["prompt"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            # Without isolation an agent can write here itself.
+            return False

@@ -1,0 +1,217 @@
+"""Send: a message is kept first, then goes its way to every agent it is for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mas.model.errors import AgentExited, Conflict, MasError
+from mas.model.ids import SessionId, parse_name
+from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_message, parse_message_id
+from mas.model.reports import Sent
+from mas.model.session import Session, Status
+from mas.model.team import Agent, Team
+from mas.runtime.runtime import Paste
+from mas.service.agents.team import place_of
+from mas.service.messages.deliver import Held, Opened, tell, why_held
+from mas.service.messages.routing import check_sender, recipients
+from mas.service.world import World
+
+if TYPE_CHECKING:
+    from mas.service.messages.courier import Courier
+    from mas.store.session.mailbox import Mailbox
+
+# How often to look: the longer it has been, the less a moment more matters, and hundreds may wait at once.
+_LOOK_AGAIN = 0.005
+_SELDOM = 0.25
+_PART = 50
+_ENDS = (DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED)
+
+
+class Order:
+    """What is to be sent, by whom, to whom; checked. `force` means that it does not wait for an idle agent."""
+
+    def __init__(
+        self, target: str, text: str, sender: str | None = None, message_id: str | None = None, force: bool = False
+    ) -> None:
+        self.target = target
+        self.text = parse_message(text)
+        self.sender = parse_name(sender) if sender is not None else None
+        self.id = parse_message_id(message_id) if message_id is not None else f"m-{os.urandom(8).hex()}"
+        self.force = force
+
+
+def send(world: World, courier: Courier, session_id: SessionId, order: Order, wait: float = 0.0) -> Sent:
+    """Keep a message and have it typed to every agent it is for, as each is ready for it.
+
+    Where it cannot reach anybody, that raises, and the message is kept as undelivered. With the id of one that was
+    sent before, the answer is what became of that. Waits up to `wait` seconds for all to have it or to hold it up.
+    """
+    session, team = world.records.load(session_id), world.records.load_run(session_id).team
+    message, refused, at_once = _new_message(world, session, team, order)
+    # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
+    with (
+        _begun(world, session, at_once if courier.here else None) as paste,
+        world.messages().open(session_id) as mailbox,
+    ):
+        # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
+        is_new = mailbox.add(message, order.force, lasting=not courier.here)
+        if is_new:
+            _announce(world, session_id, message, refused)
+        else:
+            message = mailbox.get(order.id)
+            _check_known(session_id, message)
+        courier.bring(session_id, _under_way(message), wait, Opened(session, team, mailbox, paste))
+        if paste:
+            paste.give_up()
+        if is_new and courier.here:
+            mailbox.make_last(message.id)
+        return _watched(world, courier, session_id, message, mailbox, wait)
+
+
+@contextmanager
+def _begun(world: World, session: Session, agent: Agent | None) -> Iterator[Paste | None]:
+    """A paste for an agent that is ready for it: tmux takes about as long to come as a message to be kept."""
+    place = place_of(world, session)
+    pane = next((one.pane for one in session.agents if agent and one.id == agent.id), None)
+    if agent is None or place is None or pane is None:
+        yield None
+        return
+    how = world.providers().input(agent.provider or "", agent.command)
+    paste = world.runtime.begin_paste(place, pane, enter=not how.submit_delay)
+    try:
+        yield paste
+    finally:
+        paste.give_up()
+
+
+def _announce(world: World, session_id: SessionId, message: Message, refused: dict[str, MasError]) -> None:
+    """Write down and tell that a message was sent; an error if nobody can get it."""
+    size = len(message.message.encode())
+    words = f"from={message.sender or PERSON} to={message.target} bytes={size} id={message.id}"
+    world.logs.session(session_id, f"send {words}")
+    tell(world, session_id, message, DeliveryState.QUEUED)
+    for agent in refused:
+        tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
+    if refused and len(refused) == len(message.deliveries):
+        raise next(iter(refused.values()))
+
+
+def _new_message(
+    world: World, session: Session, team: Team, order: Order
+) -> tuple[Message, dict[str, MasError], Agent | None]:
+    """The message with a delivery for everybody it is for, who cannot get it, and the one who can at once."""
+    agents: tuple[Agent, ...] = ()
+    if order.target != PERSON:
+        agents = recipients(team, order.sender, order.target)
+    elif order.sender is not None:
+        check_sender(team, order.sender)
+    now = world.now()
+    held = {agent.id: why_held(world, session.id, agent.id) for agent in agents}
+    refused = {
+        agent.id: why for agent in agents if (why := _refusal(world, session, agent, held[agent.id], order.force))
+    }
+    deliveries = tuple(
+        Delivery(agent.id, DeliveryState.UNDELIVERED, now, refused[agent.id].message)
+        if agent.id in refused
+        else Delivery(agent.id, DeliveryState.QUEUED, now)
+        for agent in agents
+    )
+    message = Message(order.id, order.sender, order.target, order.text, now, deliveries)
+    ready = [agent for agent in agents if not held[agent.id] and agent.id not in refused]
+    return message, refused, ready[0] if len(agents) == len(ready) == 1 else None
+
+
+def _refusal(world: World, session: Session, agent: Agent, held: Held | None, force: bool) -> MasError | None:
+    """Why an agent cannot get any message; what it could get later is no reason."""
+    if session.status is not Status.ACTIVE or session.socket is None:
+        return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
+    if held and held.exited:
+        return _not_running(agent.id, session.id)
+    if not force and not world.providers().sources(agent.provider or "", agent.command):
+        return Conflict(
+            f"Agent {agent.id} does not tell when it is ready for a message", "look at it, then: mas send --force"
+        )
+    return None
+
+
+def _not_running(agent: str, session_id: SessionId) -> AgentExited:
+    return AgentExited(f"Not running: agent {agent}", f"mas show {session_id}")
+
+
+def _watched(
+    world: World, courier: Courier, session_id: SessionId, message: Message, mailbox: Mailbox, wait: float
+) -> Sent:
+    """How far the message came, after `wait` seconds at most; with the reason where it is held."""
+    began = time.monotonic()
+    deadline = began + wait
+    while True:
+        under_way = {one.agent for one in message.deliveries if courier.is_under_way(session_id, one.agent)}
+        # Looked at after the courier: what it has done by then is seen.
+        message = message._replace(deliveries=mailbox.deliveries(message.id))
+        left = [one for one in message.deliveries if one.state not in _ENDS and one.agent in under_way]
+        if not left or time.monotonic() >= deadline:
+            break
+        time.sleep(min(max((time.monotonic() - began) / _PART, _LOOK_AGAIN), _SELDOM))
+        courier.look_again()
+    gone = _gone(courier, session_id, message)
+    if gone and len(gone) == len(message.deliveries):
+        # Nobody is there to get it: its sender should know at once.
+        mailbox.step(message.id, gone, DeliveryState.UNDELIVERED, world.now(), gone[next(iter(gone))].reason)
+        for agent in gone:
+            tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)
+        raise _not_running(", ".join(gone), session_id)
+    return _sent(session_id, _with_what_was_found(courier, session_id, with_reasons(world, session_id, message)))
+
+
+def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
+    """The message with what kept it from being typed, where no agent did."""
+    deliveries = tuple(
+        one._replace(reason=held.reason)
+        if one.state is DeliveryState.QUEUED and not one.reason and (held := courier.held(session_id, one.agent))
+        else one
+        for one in message.deliveries
+    )
+    return message._replace(deliveries=deliveries)
+
+
+def _gone(courier: Courier, session_id: SessionId, message: Message) -> dict[str, Held]:
+    """The agents that were found to have ended when it was to be typed."""
+    waiting = [delivery.agent for delivery in message.deliveries if delivery.state is DeliveryState.QUEUED]
+    found = {agent: courier.held(session_id, agent) for agent in waiting}
+    return {agent: held for agent, held in found.items() if held and held.exited}
+
+
+def with_reasons(world: World, session_id: SessionId, message: Message) -> Message:
+    """The message with the reason why it waits, where it does."""
+
+    def reasoned(delivery: Delivery) -> Delivery:
+        if delivery.state is not DeliveryState.QUEUED:
+            return delivery
+        held = why_held(world, session_id, delivery.agent)
+        return delivery._replace(reason=held.reason) if held else delivery
+
+    return message._replace(deliveries=tuple(map(reasoned, message.deliveries)))
+
+
+def _sent(session_id: SessionId, message: Message) -> Sent:
+    agents = tuple(delivery.agent for delivery in message.deliveries)
+    size = len(message.message.encode())
+    return Sent(session_id, message.target, agents, size, message.id, message.deliveries)
+
+
+def _under_way(message: Message) -> list[str]:
+    return [delivery.agent for delivery in message.deliveries if delivery.state not in _ENDS]
+
+
+def _check_known(session_id: SessionId, message: Message) -> None:
+    """An error if a message that was sent before then was one."""
+    for delivery in message.deliveries:
+        if delivery.state is DeliveryState.UNDELIVERED:
+            raise Conflict(
+                f"Message {message.id} was sent before and not delivered to agent {delivery.agent}: {delivery.reason}",
+                f"mas inbox {session_id}",
+            )

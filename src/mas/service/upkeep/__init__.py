@@ -1,0 +1,1 @@
+"""Upkeep: what is wrong or left over is found, and repaired or removed."""

@@ -1,0 +1,1 @@
+"""What each agent has: its launch plan, logs, hooks and answers."""

@@ -1,0 +1,106 @@
+"""An agent's own place, `.mas/agents/{id}/`: its provider's files, and the name of its conversation.
+
+The agent writes there too, so whatever it may have put in the way (a link above all) is not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from mas.model.errors import Corrupt, NotFound
+from mas.model.ids import is_session_id
+from mas.store.files.atomic import ensure_directory, write_all
+from mas.store.files.safe_open import opened_beneath, parse_path
+from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_UUID = "uuid"
+
+
+class AgentPlace:
+    """What MAS keeps for one agent of one session."""
+
+    def __init__(self, paths: SessionPaths, agent: str) -> None:
+        self._session = paths.root
+        self._agent = agent
+        self._parent = paths.at(".mas", "agents")
+        self.path = os.path.join(self._parent, agent)
+
+    def uuid(self) -> str:
+        """The name its conversation was begun under; empty where it has none."""
+        try:
+            with opened_beneath(self._session, (".mas", "agents", self._agent, _UUID)) as fd:
+                text = os.read(fd, 64).decode("ascii", "replace").strip()
+        except (NotFound, OSError):
+            return ""
+        return text if is_session_id(text) else ""
+
+    def make(self) -> None:
+        """See to it that the place is there."""
+        ensure_directory(self._parent, PRIVATE_DIR)
+        ensure_directory(self.path, PRIVATE_DIR)
+
+    def furnish(self, uuid: str, files: Iterable[tuple[str, str]], seed: Iterable[tuple[str, str]]) -> None:
+        """Write the files anew, and those of `seed` where there is none; paths lie below this place."""
+        self.make()
+        for path, text in files:
+            self._write(path, text, again=True)
+        for path, text in seed:
+            self._write(path, text, again=False)
+        self._write(os.path.join(self.path, _UUID), f"{uuid}\n", again=False)
+
+    def _write(self, path: str, text: str, again: bool) -> None:
+        *above, name = parse_path(os.path.relpath(path, self.path))
+        fd = self._opened(above)
+        try:
+            if not again and _is_there(name, fd):
+                return
+            self._put(name, text.encode("utf-8", "surrogateescape"), fd)
+        except IsADirectoryError:
+            raise Corrupt(path, "not a file", f"rm -r {path}") from None
+        finally:
+            os.close(fd)
+
+    def _put(self, name: str, data: bytes, directory: int) -> None:
+        # No name that the agent could know: something might wait there, a pipe or a second name of another file.
+        half = f".{os.urandom(16).hex()}.tmp"
+        fd = os.open(half, _NEW, PRIVATE_FILE, dir_fd=directory)
+        try:
+            os.fchmod(fd, PRIVATE_FILE)
+            write_all(fd, data)
+            os.rename(half, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            os.unlink(half, dir_fd=directory)
+            raise
+        finally:
+            os.close(fd)
+
+    def _opened(self, names: list[str]) -> int:
+        """A descriptor of a directory below this place, made where it is missing."""
+        try:
+            fd = os.open(self.path, _DIRECTORY)
+        except OSError:
+            raise Corrupt(self.path, "not a directory", f"rm {self.path}") from None
+        for name in names:
+            try:
+                try:
+                    os.mkdir(name, PRIVATE_DIR, dir_fd=fd)
+                except FileExistsError:
+                    pass
+                inner = os.open(name, _DIRECTORY, dir_fd=fd)
+            except NotADirectoryError:
+                raise Corrupt(os.path.join(self.path, name), "not a directory", "remove it") from None
+            finally:
+                os.close(fd)
+            fd = inner
+        return fd
+
+
+def _is_there(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

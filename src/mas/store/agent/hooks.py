@@ -1,0 +1,219 @@
+"""What an agent's program tells of itself by its hooks, written down with the state it means.
+
+Runs many times an hour, between two steps of the agent: it touches nothing but the files of that agent, imports little,
+and is never an error. It waits for nobody but who is to answer a question, where the program's provider wants it asked
+so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mas.model.state import AgentState, State, fold
+from mas.store.agent.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by, stamp
+from mas.store.agent.launch import launch_path, read_launch
+from mas.store.workspace.eventlog import append_event
+
+if TYPE_CHECKING:
+    from mas.store.agent.answers import Request
+
+_LONGEST_NAME = 64
+_PROMPT = 200
+# Between two looks for an answer.
+_GLANCE = 0.05
+# That a program ends is its launcher's to say.
+_MEANT = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
+
+
+class Question(NamedTuple):
+    """What the program asks in a hook, and for how many seconds it waits for an answer."""
+
+    log: str
+    sources: tuple[str, ...]
+    event: str
+    state: AgentState
+    request: Request
+    patience: float
+
+
+def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Question | None:
+    """Note that the hook `name` of an agent was called, with `payload`: JSON, if it is any.
+
+    Answers the question that it is, if its program waits for an answer here: see `hear_answer`.
+    """
+    body = _parsed(payload)
+    try:
+        options = read_launch(launch_path(session_dir, agent))[2]
+    except (OSError, ValueError):
+        # Nobody whom MAS has started.
+        return None
+    asks = options.get("answer_hook") == name
+    meant = _meaning(f"{name}=blocked" if asks else options.get("hook_map", ""), name, body)
+    sources = tuple(options.get("sources", "").split(","))
+    path = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
+    question = None
+    try:
+        with AgentLog(path) as log:
+            log.add({"at": stamp(), "event": "hook", "name": plain(os.fsencode(name), _LONGEST_NAME), **_details(body)})
+            if asks and meant:
+                before = _told_last(log.last_run())
+                state = before if before[:3] == meant[:3] else meant
+                # Before anybody can see the question: who does can answer it.
+                request = _request_of(session_dir, agent, state)
+                question = Question(path, sources, name, state, request, _patience(options)) if request else None
+            now = _note_state(log, meant, sources) if meant else None
+    except OSError:
+        return None
+    if now:
+        _tell(session_dir, agent, now)
+    return question
+
+
+def hear_answer(question: Question, say: Callable[[str], None]) -> None:
+    """Wait for the answer, `say` it as the program wants to hear it, and note that it goes on.
+
+    Nothing is said if nobody answers in time, if the agent goes on by itself (a person answered at the terminal), or
+    if the program that asks is gone: then its own dialog stays what it is.
+    """
+    parent = os.getppid()
+    waiting = Waiting(question)
+    try:
+        while not waiting.look(os.getppid() == parent, say):
+            time.sleep(_GLANCE)
+    finally:
+        waiting.close()
+
+
+class Waiting:
+    """A question that waits for its answer, as long as somebody looks after it. Closing it ends the wait."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._deadline = time.monotonic() + question.patience
+        self._was_blocked = False
+
+    def look(self, is_wanted: bool, say: Callable[[str], None]) -> bool:
+        """Whether the wait is over: by an answer, which is said, or because none is wanted any more."""
+        question = self._question
+        word = question.request.answer()
+        if not word:
+            is_blocked = fold(last_run(question.log), question.sources).state is State.BLOCKED
+            goes_on = self._was_blocked and not is_blocked
+            if is_wanted and not goes_on and time.monotonic() <= self._deadline:
+                self._was_blocked = is_blocked
+                return False
+            word = question.request.give_up()
+        if word:
+            decision = {"hookEventName": question.event, "decision": {"behavior": word}}
+            say(json.dumps({"hookSpecificOutput": decision}))
+            _note_going_on(question)
+        return True
+
+    def close(self) -> None:
+        self._question.request.close()
+
+
+def _note_going_on(question: Question) -> None:
+    """That the program has its answer; what it does then it tells itself, if it does."""
+    session_dir, agent = question.log.rsplit("/logs/agent-", 1)
+    try:
+        with AgentLog(question.log) as log:
+            if _told_last(log.last_run()) != question.state:
+                # Another question has come up beside this one, or the program has told what it does.
+                return
+            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", stamp()), question.sources)
+    except OSError:
+        return
+    if now:
+        _tell(session_dir, agent.partition(".")[0], now)
+
+
+def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | None:
+    """Where the answer will come; None if that cannot be, and only a person at the terminal can give it."""
+    from mas.store.agent.answers import Request
+
+    try:
+        return Request(session_dir, agent, state.at)
+    except OSError:
+        return None
+
+
+def _patience(options: dict[str, str]) -> float:
+    return float(options.get("answer_timeout", "0"))
+
+
+def _told_last(run: list[bytes]) -> AgentState:
+    """What hooks told last."""
+    return fold([line for line in run if said_by("hooks") in line], ("hooks",))
+
+
+def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> AgentState | None:
+    """Write the state down, if it is another than hooks told last; answers it if it is the agent's state now."""
+    run = log.last_run()
+    if _told_last(run)[:3] == meant[:3]:
+        return None
+    line: Fields = {"at": meant.at, "event": "state", "source": "hooks", "state": meant.state}
+    line |= {"kind": meant.kind, "text": meant.text}
+    log.add(line)
+    after = fold([*run, json_object(line)], sources)
+    return after if after.source == "hooks" else None
+
+
+def _tell(session_dir: str, agent: str, state: AgentState) -> None:
+    """Add the agent's new state to what happens in the workspace."""
+    sessions, session_id = os.path.split(session_dir)
+    told: Fields = {"at": state.at, "event": "agent", "sessionId": session_id, "agent": agent}
+    told |= {"state": state.state, "stateText": state.words, "stateSource": state.source, "kind": state.kind}
+    append_event(os.path.join(sessions, ".mas", "events"), json_object(told))
+
+
+def _meaning(hook_map: str, name: str, body: dict[str, Any]) -> AgentState | None:
+    """The state that a hook means: lines of the map are `name=state` or `name=state:kind`."""
+    known = dict(line.split("=", 1) for line in hook_map.split("\n") if "=" in line)
+    state, _, kind = known.get(name, "").partition(":")
+    if state not in _MEANT:
+        return None
+    text = ""
+    if state in (State.BLOCKED, State.ERROR):
+        text = _request(body)
+    if state == State.BLOCKED:
+        kind = kind or ("permission" if "tool_name" in body else "question")
+    return AgentState(State(state), kind, text, "hooks", stamp())
+
+
+def _request(body: dict[str, Any]) -> str:
+    """What the agent asks for, in a line."""
+    if message := _text(body, "message") or _text(body, "error"):
+        return plain(message)
+    tool, given = _text(body, "tool_name"), body.get("tool_input")
+    told = given if isinstance(given, dict) else {}
+    what = next(filter(None, (_text(told, key) for key in ("command", "file_path", "url", "description"))), b"")
+    return plain(b"approve " + tool + (b": " + what if what else b"")) if tool else ""
+
+
+def _details(body: dict[str, Any]) -> Fields:
+    """What is worth keeping of a payload: enough to know a message again, the tool, the conversation."""
+    kept = (
+        ("prompt", "prompt", _PROMPT),
+        ("tool", "tool_name", _LONGEST_NAME),
+        ("session", "session_id", _LONGEST_NAME),
+    )
+    return {name: plain(_text(body, key), most) for name, key, most in kept if _text(body, key)}
+
+
+def _text(body: dict[str, Any], key: str) -> bytes:
+    value = body.get(key)
+    # Half of a surrogate pair is valid JSON and no text.
+    return value.encode("utf-8", "replace") if isinstance(value, str) else b""
+
+
+def _parsed(payload: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(payload)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,36 @@
+"""What each agent of a session last said of itself: `.mas/reports/{id}`, gone with the agent's run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+
+from mas.store.files.atomic import ensure_directory, read_file, remove_file, write_atomic
+from mas.store.layout import PRIVATE_DIR, SessionPaths
+
+
+def keep_report(paths: SessionPaths, agent: str, text: str) -> None:
+    ensure_directory(paths.private, PRIVATE_DIR)
+    ensure_directory(_place(paths), PRIVATE_DIR)
+    write_atomic(os.path.join(_place(paths), agent), json.dumps({"text": text}).encode())
+
+
+def last_report(paths: SessionPaths, agent: str) -> str | None:
+    """What the agent last said; None if nothing, or nothing that can be read: it can say it again."""
+    try:
+        body = json.loads(read_file(os.path.join(_place(paths), agent)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    text = body.get("text") if isinstance(body, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def forget_reports(paths: SessionPaths, agents: Iterable[str]) -> None:
+    """What agents said before they were started anew is no news of them."""
+    for agent in agents:
+        remove_file(os.path.join(_place(paths), agent))
+
+
+def _place(paths: SessionPaths) -> str:
+    return paths.at(".mas", "reports")

@@ -1,0 +1,1 @@
+"""What the workspace's server has: its address, its lock, its secrets."""

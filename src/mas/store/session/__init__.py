@@ -1,0 +1,1 @@
+"""What a session has once: its own files, messages and logs."""

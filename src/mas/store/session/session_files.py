@@ -1,0 +1,364 @@
+"""A session's own files: `.session`, `metadata.json`, `config.json`. The directory is the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mas.model.errors import BadInput, Corrupt, NoSession
+from mas.model.fields import parse_json, parse_record, text
+from mas.model.ids import SessionId, is_agent_id
+from mas.model.isolation import (
+    Isolation,
+    parse_policy,
+    parse_session_limits,
+    policy_body,
+    session_limits_body,
+)
+from mas.model.session import AgentRun, Session, Status
+from mas.store.files.atomic import read_file, remove_unfinished, set_aside, write_atomic
+from mas.store.files.fingerprint import is_settled, stamp_of
+from mas.store.files.shellfile import parse_pairs, quote_pairs
+from mas.store.layout import Layout, SessionPaths
+
+if TYPE_CHECKING:
+    from mas.model.run import Run
+
+METADATA_VERSION = 1
+_MOST_SEEN = 20_000
+_HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
+
+
+class _Seen:
+    """A session as both its files told it, and which files these were."""
+
+    def __init__(self, paths: SessionPaths) -> None:
+        """`OSError` if one of them cannot be looked at."""
+        self._metadata, self._record = paths.metadata, paths.record
+        self._stamps = stamp_of(self._metadata), stamp_of(self._record)
+        self.can_be_kept = all(map(is_settled, self._stamps))
+        self.session: Session | None = None
+
+    def is_as_it_was(self) -> bool:
+        try:
+            return (stamp_of(self._metadata), stamp_of(self._record)) == self._stamps
+        except OSError:
+            return False
+
+
+class Records:
+    """Reads and writes what each session directory says of its session.
+
+    With `remember`, for a process that stays, whole files are read again only after they were changed.
+    """
+
+    def __init__(self, layout: Layout, remember: bool = False) -> None:
+        self._layout = layout
+        self._remember = remember
+        self._seen: dict[str, _Seen] = {}
+
+    def paths(self, session_id: str) -> SessionPaths:
+        return self._layout.session(session_id)
+
+    def save(self, session: Session) -> None:
+        """Write both files of the session; the caller holds its lock."""
+        paths = self.paths(session.id)
+        write_atomic(paths.metadata, _dump(_metadata(session, paths)))
+        write_atomic(paths.record, quote_pairs(_pairs(session, paths)))
+
+    def remove_unfinished(self, session_id: str) -> None:
+        """Remove what a killed `save` or `save_run` left; the caller holds the session's lock."""
+        paths = self.paths(session_id)
+        remove_unfinished(paths.metadata, paths.record, paths.config)
+
+    def load(self, session_id: SessionId) -> Session:
+        """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
+        return self._remembered(session_id) or self.load_from(self.paths(session_id), session_id)
+
+    def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
+        """The same for a session kept elsewhere, such as in the trash."""
+        try:
+            return _session(_read(paths.metadata, METADATA_VERSION), session_id)
+        except FileNotFoundError:
+            if not os.path.isdir(paths.root):
+                raise NoSession(session_id) from None
+            raise Corrupt(paths.metadata, "it is missing") from None
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, BadInput) as error:
+            raise Corrupt(paths.metadata, _reason(error)) from None
+
+    def pairs(self, session_id: SessionId) -> dict[str, str]:
+        """The fields of `.session`."""
+        path = self.paths(session_id).record
+        try:
+            return parse_pairs(read_file(path))
+        except (ValueError, OSError) as error:
+            raise Corrupt(path, _reason(error)) from None
+
+    def save_run(self, session_id: SessionId, run: Run) -> None:
+        from mas.model.run import CONFIG_VERSION, run_body
+
+        asked = {} if run.request is None else {"request": run.request}
+        body = run_body(run) | {"version": CONFIG_VERSION} | asked
+        write_atomic(self.paths(session_id).config, _dump(body))
+
+    def load_run(self, session_id: SessionId) -> Run:
+        """The configuration the session was created with."""
+        from mas.model.run import CONFIG_VERSION, parse_run
+        from mas.model.team import TEAMS, Team
+
+        path = self.paths(session_id).config
+        try:
+            # Its agents are written out: what the team of that name is by now does not matter.
+            run = parse_run(_read(path, CONFIG_VERSION), lambda name: TEAMS.get(name) or Team(name, ()))
+            if not run.team.units:
+                raise ValueError("it names no agents")
+            return run
+        except (ValueError, OSError, BadInput) as error:
+            if not self._layout.is_session(session_id):
+                raise NoSession(session_id) from None
+            raise Corrupt(path, _reason(error)) from None
+
+    def is_whole(self, session_id: SessionId) -> bool:
+        """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
+        if self._remembered(session_id):
+            return True
+        if not self._remember:
+            return self._looks_whole(session_id) or self._read_whole(session_id) is not None
+        try:
+            seen = _Seen(self.paths(session_id))
+        except OSError:
+            return False
+        seen.session = self._read_whole(session_id)
+        if seen.session and seen.can_be_kept:
+            self._seen[session_id] = seen
+            while len(self._seen) > _MOST_SEEN:
+                # Of sessions that were deleted nobody asks any more.
+                self._seen.pop(next(iter(self._seen)), None)
+        return seen.session is not None
+
+    def _read_whole(self, session_id: SessionId) -> Session | None:
+        try:
+            session = self.load_from(self.paths(session_id), session_id)
+            self.pairs(session_id)
+        except (Corrupt, NoSession):
+            return None
+        return session
+
+    def just_seen(self, session_id: SessionId) -> Session | None:
+        """The session as `is_whole` last found it, where that is remembered; for who has asked it just now."""
+        seen = self._seen.get(session_id)
+        return seen.session if seen else None
+
+    def _remembered(self, session_id: SessionId) -> Session | None:
+        """The session as it was read last, if both files are still the same."""
+        seen = self._seen.get(session_id)
+        if seen is None or seen.is_as_it_was():
+            return seen.session if seen else None
+        self._seen.pop(session_id, None)
+        return None
+
+    def _looks_whole(self, session_id: SessionId) -> bool:
+        """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""
+        paths = self.paths(session_id)
+        try:
+            metadata, record = read_file(paths.metadata), read_file(paths.record)
+        except OSError:
+            return False
+        return (
+            metadata.startswith(_HEAD % session_id.encode())
+            and metadata.endswith(b"\n}\n")
+            and record.startswith(b"SESSION_ID=%s\n" % session_id.encode())
+            and record.endswith(b"\n")
+        )
+
+    def damage(self, session: Session) -> list[Corrupt]:
+        """What of the session's files cannot be read or disagrees with `session`."""
+        found = []
+        try:
+            pairs = self.pairs(session.id)
+            wanted = _pairs(session, self.paths(session.id))
+            if pairs != wanted:
+                wrong = next(key for key in {**wanted, **pairs} if wanted.get(key) != pairs.get(key))
+                found.append(Corrupt(self.paths(session.id).record, f"{wrong} disagrees with metadata.json"))
+        except Corrupt as error:
+            found.append(error)
+        try:
+            self.load_run(session.id)
+        except Corrupt as error:
+            found.append(error)
+        return found
+
+    def is_called_damaged(self, session_id: SessionId) -> bool:
+        """Whether `.session` says that the session is damaged, or is not to: a newer MAS wrote the rest."""
+        try:
+            if self.pairs(session_id).get("STATUS") == Status.ERROR:
+                return True
+            self.load(session_id)
+        except (Corrupt, NoSession) as error:
+            return isinstance(error, Corrupt) and error.is_newer
+        return False
+
+    def call_damaged(self, session_id: SessionId, known: Mapping[str, str], now: str) -> None:
+        """Have `.session` say `error`; an unreadable one is set aside and written with what is known."""
+        paths = self.paths(session_id)
+        try:
+            pairs = self.pairs(session_id)
+        except Corrupt:
+            pairs = _pairs(self.rebuild(session_id, known, now), paths)
+            if os.path.lexists(paths.record):
+                set_aside(paths.record, now)
+        write_atomic(paths.record, quote_pairs(pairs | {"STATUS": Status.ERROR}))
+
+    def rebuild(self, session_id: SessionId, known: Mapping[str, str], now: str) -> Session:
+        """A session as far as anything still tells it: `.session`, `config.json`, `known` (the registry)."""
+        from mas.model.run import agent_runs
+
+        try:
+            pairs = self.pairs(session_id)
+        except Corrupt:
+            pairs = {}
+        try:
+            run = self.load_run(session_id)
+            agents, name = agent_runs(run.team), run.name
+        except Corrupt:
+            agents, name = (), None
+        made = os.stat(self.paths(session_id).root).st_mtime
+        created = pairs.get("CREATED_AT") or known.get("createdAt") or _stamp(made)
+        status = pairs.get("STATUS") or known.get("status") or Status.STOPPED
+        return Session(
+            id=session_id,
+            status=Status(status) if status in set(Status) else Status.STOPPED,
+            created_at=created,
+            started_at=created,
+            last_activity=now,
+            name=name,
+            socket=pairs.get("TMUX_SOCKET") or known.get("tmuxSocket") or None,
+            agents=agents,
+        )
+
+
+def _read(path: str, version: int) -> Any:  # noqa: ANN401 - raw JSON
+    """What a file says; `Corrupt` if a newer MAS than one that writes `version` wrote it."""
+    body = parse_json(read_file(path))
+    written = body.get("version") if isinstance(body, dict) else None
+    if isinstance(written, int) and written > version:
+        raise Corrupt.newer(path, written)
+    return body
+
+
+def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
+    return {
+        "version": METADATA_VERSION,
+        "sessionId": session.id,
+        "sessionName": session.tmux,
+        "name": session.name,
+        "workingDir": paths.root,
+        "unitDir": paths.unit,
+        "workflowsDir": paths.workflows,
+        "status": session.status,
+        "createdAt": session.created_at,
+        "startedAt": session.started_at,
+        "lastActivity": session.last_activity,
+        "tmuxSocket": session.socket,
+        "origin": session.origin,
+        "isolation": _isolation_body(session.isolation),
+        "limits": session_limits_body(session.limits),
+        "reason": session.reason,
+        "stoppedAt": session.stopped_at,
+        "lost": session.lost,
+        "agents": [agent._asdict() for agent in session.agents],
+    }
+
+
+def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
+    if body["version"] != METADATA_VERSION:
+        raise ValueError(f"version {body['version']} is not known to this MAS")
+    if body["sessionId"] != session_id:
+        raise ValueError(f"it belongs to session {body['sessionId']}")
+    return Session(
+        id=session_id,
+        status=Status(body["status"]),
+        created_at=str(body["createdAt"]),
+        started_at=str(body["startedAt"]),
+        last_activity=str(body["lastActivity"]),
+        name=_text(body, "name"),
+        socket=_text(body, "tmuxSocket"),
+        agents=tuple(map(_agent, body["agents"])),
+        origin=_text(body, "origin"),
+        isolation=_isolation(body.get("isolation")),
+        limits=parse_session_limits(body.get("limits")),
+        reason=text(body, "reason"),
+        stopped_at=text(body, "stoppedAt"),
+        lost=body.get("lost") is True,
+    )
+
+
+def _agent(body: Any) -> AgentRun:  # noqa: ANN401 - raw JSON
+    agent = parse_record(AgentRun, body)
+    # Its files are found by it.
+    if not is_agent_id(agent.id):
+        raise ValueError(f"it names an agent {agent.id[:20]!r}")
+    return agent
+
+
+def _text(body: Any, key: str) -> str | None:  # noqa: ANN401 - raw JSON
+    """Text or nothing, which must be said."""
+    return text({key: body[key]}, key)
+
+
+def _isolation_body(isolation: Isolation | None) -> dict[str, Any] | None:
+    if isolation is None:
+        return None
+    return {
+        "tier": isolation.tier,
+        "how": isolation.how,
+        "notEnforced": list(isolation.not_enforced),
+        "account": isolation.account,
+        "policy": policy_body(isolation.policy),
+    }
+
+
+def _isolation(body: Any) -> Isolation | None:  # noqa: ANN401 - raw JSON
+    """None for a session that was never started, or not since this is kept."""
+    if body is None:
+        return None
+    return Isolation(
+        str(body["tier"]),
+        str(body["how"]),
+        tuple(map(str, body["notEnforced"])),
+        _text(body, "account"),
+        parse_policy(body["policy"]),
+    )
+
+
+def _pairs(session: Session, paths: SessionPaths) -> dict[str, str]:
+    return {
+        "SESSION_ID": session.id,
+        "TMUX_SESSION": session.tmux,
+        "STATUS": session.status,
+        "CREATED_AT": session.created_at,
+        "UNIT_DIR": paths.unit,
+        "WORKFLOWS_DIR": paths.workflows,
+        "TMUX_SOCKET": session.socket or "",
+    }
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    # A byte of a path or command that is no text becomes an escape that JSON reads back as the same byte.
+    return (json.dumps(body, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is missing"
+    if isinstance(error, OSError):
+        return error.strerror or "unreadable"
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _stamp(seconds: float) -> str:
+    import time
+
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

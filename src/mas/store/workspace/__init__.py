@@ -1,0 +1,1 @@
+"""What a workspace has once: its directories, the registry, open work, events."""
