@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 
+import mas
 from mas.model.errors import Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
 from mas.model.isolation import Isolation, Tier
@@ -26,7 +27,7 @@ from mas.store.agent.reports import forget_reports
 from mas.store.files.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.layout import PRIVATE_DIR
 
-_LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pane", "__main__.py")
+_LAUNCHER = os.path.join(os.path.dirname(mas.__file__), "pane", "__main__.py")
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
 _GRACE = 5.0
 

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from glob import escape, glob
 
+import mas
+
 # What programs keep to act in a person's name, as patterns below the home. The one list of them.
 SECRETS = (
     ".ssh", ".gnupg", ".pki", ".password-store", ".netrc", "_netrc", ".authinfo*", ".git-credentials",
@@ -71,7 +73,7 @@ class Homes:
             if os.path.isabs(directory):
                 yield from self._installed(os.path.realpath(directory))
         yield from self.roots().values()
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        package = os.path.dirname(mas.__file__)
         for place in (sys.prefix, sys.base_prefix, os.path.dirname(package)):
             yield self._share(os.path.realpath(place))
 

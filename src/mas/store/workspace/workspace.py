@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import mas
 from mas.model.errors import BadInput, NoSession, NotFound
 from mas.model.ids import SessionId, is_session_id
 from mas.store.files.atomic import (
@@ -20,7 +21,7 @@ from mas.store.files.shellfile import quote_pairs
 from mas.store.files.tree import Progress, copy_tree, remove_tree
 from mas.store.layout import OPEN_DIR, PRIVATE_DIR, Layout
 
-_SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates")
+_SHIPPED = os.path.join(os.path.dirname(mas.__file__), "templates")
 _COPIED_BY_CLONE = ("unit", "workflows")
 _HOME = ".home"
 # SQLite opens no file whose path has more than 512 bytes; the messages of a session in the trash have the longest.
