@@ -13,6 +13,8 @@ from mas.model.ids import SessionId, tmux_name
 from mas.model.run import Run, agent_runs
 from mas.model.session import Session, Status
 from mas.model.team import Team, team_named
+from mas.runtime.panes import OPEN, SESSION_MARK
+from mas.runtime.runtime import Place
 from mas.service.upkeep.reconcile import rebuild
 from mas.service.world import World
 from mas.settings import ServerMode
@@ -57,14 +59,22 @@ def private_socket(world: World, session_id: SessionId) -> str:
 def open_one_pane_each(raw: RawTmux, sessions: Sequence[SessionId]) -> None:
     """All of them on one server."""
     for first in range(0, len(sessions), _AT_A_TIME):
-        some = sessions[first : first + _AT_A_TIME]
-        raw.run(*(["new-session", "-d", "-s", tmux_name(session), *PROGRAM] for session in some))
+        some = [tmux_name(session) for session in sessions[first : first + _AT_A_TIME]]
+        raw.run(*(["new-session", "-d", "-s", name, *PROGRAM] for name in some))
+        raw.run(*(_mark(raw, name) for name in some))
 
 
 def open_teams(raw: RawTmux, sessions: Sequence[SessionId]) -> None:
     """All 13 panes of each, on one server."""
     for session in sessions:
-        raw.run(*opening(tmux_name(session), lambda _: PROGRAM))
+        name = tmux_name(session)
+        raw.run(*opening(name, lambda _: PROGRAM), _mark(raw, name))
+
+
+def _mark(raw: RawTmux, name: str) -> list[str]:
+    """Has a tmux session say whose it is, as the product's own do."""
+    team = Place(raw.socket, name, raw.site.world().layout.home()).team
+    return ["set-option", "-t", f"={name}:", SESSION_MARK, f"{team}/{OPEN}"]
 
 
 def one_pane_crowd(site: Site, mode: ServerMode, count: int, few: int = 8) -> list[SessionId]:

@@ -23,14 +23,14 @@ class RawTmux:
 
     def __init__(self, site: Site, socket: str) -> None:
         self.socket = socket
-        self._site = site
+        self.site = site
 
     def run(self, *commands: Sequence[str], stdin: bytes = b"", cwd: str | None = None) -> bytes:
         """All `commands` in one invocation."""
         argv = ["tmux", "-S", self.socket, "-f", "/dev/null"]
         for position, command in enumerate(commands):
             argv += [";", *command] if position else command
-        done = subprocess.run(argv, env=self._site.env, input=stdin, capture_output=True, check=True, cwd=cwd)
+        done = subprocess.run(argv, env=self.site.env, input=stdin, capture_output=True, check=True, cwd=cwd)
         return done.stdout
 
     def keep(self) -> None:
