@@ -19,9 +19,6 @@ from mas.settings import as_agent
 Result = TypeVar("Result")
 Find = Callable[[Mas, str], SessionId]
 
-# States of an agent in which ending it cuts something off.
-_BUSY = ("starting", "working", "blocked")
-_WAITING = "queued"
 _MOST_MESSAGES = 1000
 
 _LONGEST = 7 * 86400.0
@@ -211,16 +208,21 @@ def running(sessions: Iterable[SessionInfo]) -> list[tuple[SessionId, str | None
 
 def work_of(mas: Mas, agents: Iterable[tuple[SessionId, str | None]]) -> str:
     """What ending these agents (None: all of a session) would cut off, in words; nothing if nothing."""
+    from mas.model.message import DeliveryState
+    from mas.model.state import State
+
+    # States of an agent in which ending it cuts something off.
+    states = State.STARTING, State.WORKING, State.BLOCKED
     working = waiting = 0
     for session_id, only in agents:
         try:
-            busy = [one.id for one in mas.agents(session_id) if one.state in _BUSY and only in (None, one.id)]
+            busy = [one.id for one in mas.agents(session_id) if one.state in states and only in (None, one.id)]
             sent = mas.messages(session_id, limit=_MOST_MESSAGES).messages if only is None else ()
         except MasError:
             # It is damaged or going; that is said by what is done to it.
             continue
         working += len(busy)
-        waiting += sum(any(to.state == _WAITING for to in message.deliveries) for message in sent)
+        waiting += sum(any(to.state == DeliveryState.QUEUED for to in message.deliveries) for message in sent)
     parts = (
         f"{count(working, 'agent')} {'is' if working == 1 else 'are'} working" if working else "",
         f"{count(waiting, 'message')} {'is' if waiting == 1 else 'are'} waiting" if waiting else "",

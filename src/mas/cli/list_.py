@@ -5,8 +5,21 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import Arguments, opened
-from mas.cli.listing import add_limit, add_output, add_sort, add_status, add_utc, add_watch, number, watched
+from mas.cli.listing import (
+    add_limit,
+    add_output,
+    add_sort,
+    add_status,
+    add_utc,
+    add_watch,
+    by_name,
+    number,
+    only_names,
+    status_of,
+    watched,
+)
 from mas.cli.render import Render, count
+from mas.model.session import LISTED, LOST, Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.mas import Mas
 
@@ -18,18 +31,16 @@ mas list --watch
 mas list --status deleted
 mas stop $(mas list --status active -q)
 """
-GONE = ("archived", "deleted")
-STATUSES = ("active", "stopped", "lost", "error", *GONE)
 # With `--sort status`: first what somebody should look at.
-_URGENCY = {word: place for place, word in enumerate(("error", "lost", "active", "stopped", *GONE))}
+_URGENCY = {word: place for place, word in enumerate((Status.ERROR, LOST, Status.ACTIVE, Status.STOPPED, *Gone))}
 _KEYS = ("created", "activity", "name", "status")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_status(
         parser,
-        STATUSES,
-        f"only these: {', '.join(STATUSES)}; several with commas. Archived and deleted sessions are shown only if asked"
+        LISTED,
+        f"only these: {', '.join(LISTED)}; several with commas. Archived and deleted sessions are shown only if asked"
         " for",
     )
     add_sort(parser, _KEYS, "created and activity: newest first (default: created; with --json: oldest first)")
@@ -49,8 +60,8 @@ def _find(mas: Mas, args: Arguments, out: Render) -> SessionList:
     if out.as_json and args.sort is None and len(args.status) <= 1:
         # As the API gives it.
         return mas.list(args.status[0] if args.status else None, args.limit, args.offset, agents=True)
-    gone = [mas.list(word, agents=out.as_json) for word in GONE if word in args.status]
-    kept = [mas.list(agents=out.as_json)] if not args.status or set(args.status) - set(GONE) else []
+    gone = [mas.list(word, agents=out.as_json) for word in Gone if word in args.status]
+    kept = [mas.list(agents=out.as_json)] if not args.status or set(args.status) - set(Gone) else []
     sessions = [info for page in kept for info in page.sessions if _is_wanted(info, args.status)]
     sessions += [info for page in gone for info in page.sessions]
     _sort(sessions, args.sort)
@@ -62,12 +73,7 @@ def _find(mas: Mas, args: Arguments, out: Render) -> SessionList:
 
 
 def _is_wanted(info: SessionInfo, statuses: list[str]) -> bool:
-    return not statuses or info.status in statuses or (info.lost and "lost" in statuses)
-
-
-def _word(info: SessionInfo) -> str:
-    """The status, where a stopped session that nobody stopped is lost."""
-    return "lost" if info.lost else info.status
+    return not statuses or info.status in statuses or (info.lost and LOST in statuses)
 
 
 def _sort(sessions: list[SessionInfo], key: str | None) -> None:
@@ -75,19 +81,17 @@ def _sort(sessions: list[SessionInfo], key: str | None) -> None:
     if key == "activity":
         sessions.sort(key=lambda info: info.last_activity, reverse=True)
     elif key == "name":
-        # Sessions without a name come last.
-        sessions.sort(key=lambda info: (info.name is None, (info.name or "").casefold()))
+        sessions.sort(key=by_name)
     elif key == "status":
-        sessions.sort(key=lambda info: _URGENCY[_word(info)])
+        sessions.sort(key=lambda info: _URGENCY[status_of(info)])
 
 
 def _show(mas: Mas, found: SessionList, args: Arguments, out: Render) -> None:
     for warning in found.warnings:
         out.warn(warning)
-    if args.quiet or args.output == "name":
-        for info in found.sessions:
-            out.line(info.session_id if args.quiet else info.name or info.session_id)
-    elif out.as_json or found.sessions:
+    if only_names(found.sessions, args, out):
+        return
+    if out.as_json or found.sessions:
         out.result(found, lambda: _table(found, out))
     else:
         out.talk(_nothing(mas, found, args))
@@ -99,7 +103,7 @@ def _table(found: SessionList, out: Render) -> None:
             ("SESSION", "NAME", "STATUS", "AGENTS", "TIER", "CREATED (UTC)", "LAST ACTIVITY (UTC)", "ENDED (UTC)"),
             [
                 (
-                    *(info.session_id, info.name or "-", _word(info), str(info.agent_count), info.tier or "-"),
+                    *(info.session_id, info.name or "-", status_of(info), str(info.agent_count), info.tier or "-"),
                     *map(out.time, (info.created_at, info.last_activity, info.stopped_at or "")),
                 )
                 for info in found.sessions
@@ -121,7 +125,7 @@ def _table(found: SessionList, out: Render) -> None:
 def _since(info: SessionInfo, out: Render) -> str:
     """`lost 2 h ago` for people, `lost` for programs."""
     since = f" {out.time(info.stopped_at)}" if info.stopped_at and out.is_relative else ""
-    return _word(info) + since
+    return status_of(info) + since
 
 
 def _nothing(mas: Mas, found: SessionList, args: Arguments) -> str:
@@ -132,6 +136,6 @@ def _nothing(mas: Mas, found: SessionList, args: Arguments) -> str:
         return f"Only {count(found.total, 'session')}: nothing after the first {args.offset}"
     if args.status:
         return f"No sessions that are {' or '.join(args.status)}"
-    elsewhere = [(mas.list(word, 1).total, word) for word in GONE]
+    elsewhere = [(mas.list(word, 1).total, word) for word in Gone]
     kept = [f"{total} {word}: mas list --status {word}" for total, word in elsewhere if total]
     return "\n".join(["No sessions; start one: mas start", *kept])

@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mas.cli.render import Render
+from mas.model.session import LOST
+
+if TYPE_CHECKING:
+    from mas.model.reports import SessionStats
+    from mas.model.views import SessionDetail, SessionInfo
 
 Found = TypeVar("Found")
 
@@ -67,6 +72,25 @@ def add_status(parser: argparse.ArgumentParser, known: tuple[str, ...], words: s
     parser.add_argument(
         "--status", type=words_of, action="extend", default=[], choices=_Words(known), metavar="STATUS", help=words
     )
+
+
+def status_of(session: SessionInfo | SessionDetail | SessionStats) -> str:
+    """The status as a listing shows it: a stopped session that nobody stopped is lost."""
+    return LOST if session.lost else session.status
+
+
+def by_name(session: SessionInfo | SessionStats) -> tuple[bool, str]:
+    """Sorts by name; sessions without one come last."""
+    return session.name is None, (session.name or "").casefold()
+
+
+def only_names(sessions: Iterable[SessionInfo | SessionStats], args: argparse.Namespace, out: Render) -> bool:
+    """Print no more than ids or names if that is what `-q` or `-o name` asked for; whether it was."""
+    if not args.quiet and args.output != "name":
+        return False
+    for session in sessions:
+        out.line(session.session_id if args.quiet else session.name or session.session_id)
+    return True
 
 
 class _Words(tuple[str, ...]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import opened
+from mas.cli.listing import status_of
 from mas.cli.render import Render, count, when
 from mas.cli.target import Arguments, add_session, given_session, session_of
 from mas.model.isolation import Isolation, Mode, SessionLimits, shown_limits, shown_policy
@@ -62,7 +63,7 @@ def _text(session: SessionDetail, out: Render) -> None:
 
 def _status(session: SessionDetail) -> str:
     """`lost since 2026-01-01 10:00:00 UTC: its tmux session was gone`."""
-    words = "lost" if session.lost else session.status
+    words = status_of(session)
     if session.stopped_at:
         words += f" since {when(session.stopped_at)} UTC"
     return f"{words}: {session.reason}" if session.reason else words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import opened
-from mas.cli.listing import add_limit, add_output, add_sort, add_watch, watched
+from mas.cli.listing import add_limit, add_output, add_sort, add_watch, by_name, only_names, status_of, watched
 from mas.cli.render import Render, count, size
 from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.isolation import shown_size
@@ -45,20 +45,17 @@ def _sorted(found: Stats, key: str | None, limit: int | None) -> Stats:
     if key in _AMOUNTS:
         sessions.sort(key=lambda session: float(getattr(session, key)), reverse=True)
     elif key == "name":
-        sessions.sort(key=lambda session: (session.name is None, (session.name or "").casefold()))
+        sessions.sort(key=by_name)
     elif key == "status":
-        sessions.sort(key=_word)
+        sessions.sort(key=status_of)
     return found._replace(sessions=tuple(sessions[:limit]))
 
 
 def _show(found: Stats, one: bool, args: Arguments, out: Render) -> None:
     for warning in found.warnings:
         out.warn(warning)
-    if args.quiet or args.output == "name":
-        for session in found.sessions:
-            out.line(session.session_id if args.quiet else session.name or session.session_id)
-        return
-    out.result(found, lambda: _text(found, one, out))
+    if not only_names(found.sessions, args, out):
+        out.result(found, lambda: _text(found, one, out))
 
 
 def _text(found: Stats, one: bool, out: Render) -> None:
@@ -100,16 +97,12 @@ def _machine(host: HostStats) -> str:
     )
 
 
-def _word(session: SessionStats) -> str:
-    return "lost" if session.lost else session.status
-
-
 def _row(session: SessionStats, wide: bool) -> tuple[str, ...]:
     disk = size(session.disk) + (f" of {shown_size(session.disk_limit)}" if session.disk_limit else "")
     return (
         session.session_id if wide else session.session_id[:8],
         session.name or "-",
-        _word(session),
+        status_of(session),
         f"{session.live_agents}/{session.agents}",
         str(session.processes),
         f"{session.cpu:.0%}",

@@ -8,6 +8,7 @@ from mas.cli.command import opened, seconds
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import Conflict, TimedOut
+from mas.model.message import UNTIL
 from mas.model.reports import Waited
 
 EXAMPLES = """
@@ -16,7 +17,6 @@ mas wait 00 --until idle --timeout 600
 mas wait web:development
 """
 _TIMEOUT = 60.0
-_UNTIL = ("idle", "replied", "blocked", "exited", "answered")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_as(parser, "to which agent a reply is written (default: the agent you are, else people)")
     parser.add_argument(
         "--until",
-        choices=_UNTIL,
+        choices=UNTIL,
         default="idle",
         help="what to wait for: idle (all are; the default), replied (one has replied to you), blocked (one is),"
         " exited (all have), answered (a reply, or all idle without one)",

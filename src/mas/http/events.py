@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from typing import Annotated, Literal
+from typing import Annotated
 
 from anyio import CapacityLimiter
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -24,7 +24,7 @@ from mas.http.threads import in_thread
 from mas.http.watch import Watch
 from mas.http.wire import EventFieldsPage, answer, refused
 from mas.model.errors import MasError
-from mas.model.event import Event, EventPage, event_fields
+from mas.model.event import Event, EventKind, EventPage, event_fields
 from mas.service.mas import Mas
 
 KEEP_ALIVE = 15.0
@@ -153,9 +153,6 @@ async def _within(seconds: float, happening: asyncio.Event) -> bool:
         return False
 
 
-Kind = Literal["session", "agent", "message", "report", "approval", "warning"]
-
-
 @router.get(
     "/events",
     response_class=StreamingResponse,
@@ -167,7 +164,7 @@ async def events(
     after: Annotated[
         str | None, Query(max_length=64, description="The id to go on from; `0` is before the oldest kept")
     ] = None,
-    event: Annotated[list[Kind] | None, Query(description="Only events of these kinds")] = None,
+    event: Annotated[list[EventKind] | None, Query(description="Only events of these kinds")] = None,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> StreamingResponse:
     """What happens, as it happens (server-sent events); from now on, or from where a listener left off.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated
 
@@ -13,25 +12,17 @@ from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answe
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
 from mas.model.reports import SessionStats
+from mas.model.session import Listed
 from mas.model.views import SessionDetail, SessionInfo, SessionList
 
 router = APIRouter(tags=["sessions"])
-
-
-class ListedStatus(StrEnum):
-    ACTIVE = "active"
-    STOPPED = "stopped"
-    LOST = "lost"
-    ERROR = "error"
-    ARCHIVED = "archived"
-    DELETED = "deleted"
 
 
 @router.get("/sessions", summary="List sessions", **answers(SessionList))
 def list_sessions(
     mas: Product,
     status: Annotated[
-        ListedStatus | None, Query(description="Archived and deleted sessions are listed only when asked for")
+        Listed | None, Query(description="Archived and deleted sessions are listed only when asked for")
     ] = None,
     limit: Annotated[int | None, Query(ge=0, le=100_000)] = None,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,

@@ -11,11 +11,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mas.model.message import LARGEST
-from mas.model.report import LONGEST_REPORT
+from mas.model.ids import UUID4
+from mas.model.message import LARGEST, Until
+from mas.model.report import LONGEST_REPORT, Reported
+from mas.model.team import Restart
 from mas.model.views import camel, wire
 
-_UUID4_ANY_CASE = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
+_UUID4_ANY_CASE = f"^{UUID4.replace('a-f', 'a-fA-F').replace('89ab', '89abAB')}$"
 _LONGEST_REFERENCE = 64
 _REFERENCE = "The session: its UUID, its name, 4 or more of the first characters of its UUID, or `mas-xxxxxxxx`"
 SessionReference = Annotated[
@@ -74,7 +76,7 @@ class AgentBody(Body):
     provider: str | None = None
     model: str | None = None
     command: str | None = None
-    restart: Literal["never", "on-failure", "always"] | None = None
+    restart: Restart | None = None
     restart_limit: Annotated[int, Field(ge=0, le=1000)] | None = None
     limits: LimitsBody | None = None
 
@@ -110,7 +112,7 @@ class RunBody(Body):
     env: dict[str, str] | None = None
     lazy_units: bool | None = None
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
-    restart: Literal["never", "on-failure", "always"] | None = None
+    restart: Restart | None = None
     restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
     isolation: Literal["auto", "require", "off"] | IsolationBody | None = None
     limits: SessionLimitsBody | None = None
@@ -164,10 +166,7 @@ class WaitQuery(BaseModel):
     model_config = ConfigDict(alias_generator=camel, extra="forbid")
 
     target: Annotated[str, Field(pattern=TARGET)] = "all"
-    until: Annotated[
-        Literal["idle", "answered", "replied", "blocked", "exited"],
-        Field(description="`answered` is replied or, without that, idle"),
-    ] = "idle"
+    until: Annotated[Until, Field(description="`answered` is replied or, without that, idle")] = "idle"
     timeout: Annotated[float, Field(ge=0, le=60, description="Seconds")] = 60.0
     asker: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent to whom a reply is written")] | None = None
     after: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Replies since this message")] | None = None
@@ -177,7 +176,7 @@ class ReportBody(Body):
     """What an agent says of itself."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_REPORT)]
-    state: Literal["working", "idle", "blocked", "error"] | None = None
+    state: Reported | None = None
 
 
 class PruneBody(Body):

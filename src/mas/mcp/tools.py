@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId, parse_agent_id, shown
-from mas.model.message import Box
+from mas.model.message import UNTIL, Box
 from mas.model.views import wire
 from mas.service.mas import Mas
 
@@ -17,7 +17,6 @@ _MOST_MESSAGES = 100
 _MOST_LINES = 1000
 # Programs give up on a tool that takes longer.
 _LONGEST_WAIT = 600
-_UNTIL = ("idle", "replied", "answered", "blocked", "exited")
 
 
 class Speaker(NamedTuple):
@@ -106,8 +105,8 @@ def _wait_for(speaker: Speaker, arguments: Arguments) -> Answer:
     agent = arguments.get("agent")
     target = "all" if agent is None else parse_agent_id(_text(arguments, "agent"))
     until = _text(arguments, "until") if arguments.get("until") is not None else "idle"
-    if until not in _UNTIL:
-        raise BadInput(f"until is {shown(until)}; it can be: {', '.join(_UNTIL)}")
+    if until not in UNTIL:
+        raise BadInput(f"until is {shown(until)}; it can be: {', '.join(UNTIL)}")
     timeout = _number(arguments, "timeout", 30, _LONGEST_WAIT)
     waited: Answer = wire(speaker.mas.wait(speaker.session_id, target, until, float(timeout), speaker.agent))
     return waited
@@ -187,7 +186,7 @@ TOOLS = (
         "or somebody needs a person; `reply` is the message that came.",
         {
             "agent": {"type": "string", "pattern": "^[0-9]{2}$", "description": "an agent id; left out: everybody"},
-            "until": {"type": "string", "enum": list(_UNTIL), "description": "what to wait for (idle)"},
+            "until": {"type": "string", "enum": list(UNTIL), "description": "what to wait for (idle)"},
             "timeout": {"type": "integer", "minimum": 1, "maximum": _LONGEST_WAIT, "description": "seconds (30)"},
         },
         (),

@@ -1,11 +1,12 @@
 """Events: what happened in a workspace, told to whoever listens."""
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 # A session changed its status, an agent its state; a message went its way; an agent said what it is doing, or was
 # answered; something was found wrong; the retention policy moved or removed a session.
-KINDS = ("session", "agent", "message", "report", "approval", "warning", "retention")
+EventKind = Literal["session", "agent", "message", "report", "approval", "warning", "retention"]
+KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class Event(NamedTuple):

@@ -12,7 +12,8 @@ SessionId = NewType("SessionId", str)
 
 PREFIX_LENGTH = 8
 
-_UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_UUID4 = re.compile(UUID4)
 _UUID_START = re.compile(r"[0-9a-f-]{4,36}")
 _LIKE_AN_ID = re.compile(r"(mas-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mas-[0-9a-f]{8}|[0-9]{2}", re.IGNORECASE)
 _AGENT = re.compile(r"[0-9]{2}")

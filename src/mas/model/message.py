@@ -3,7 +3,7 @@
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 import re
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput, Conflict
 from mas.model.ids import shown
@@ -13,6 +13,9 @@ _ALLOWED_CONTROLS = {"\n", "\t"}
 _ID = re.compile(r"m-[0-9a-f]{16}")
 # Whom agents write to when they mean people, and who people are to them.
 PERSON = "person"
+# What one can wait for: `answered` is replied or, without a reply, idle.
+Until = Literal["idle", "replied", "answered", "blocked", "exited"]
+UNTIL: tuple[str, ...] = get_args(Until)
 
 
 class DeliveryState(StrEnum):

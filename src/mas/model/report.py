@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from mas.model.errors import BadInput
 from mas.model.ids import shown
 from mas.model.state import State
 
 LONGEST_REPORT = 2000
 # What an agent can say of itself; whether it has ended others see better.
-REPORTED = (State.WORKING, State.IDLE, State.BLOCKED, State.ERROR)
+Reported = Literal[State.WORKING, State.IDLE, State.BLOCKED, State.ERROR]
+REPORTED: tuple[State, ...] = get_args(Reported)
 _ALLOWED_CONTROLS = "\n\t"
 
 

@@ -2,7 +2,7 @@
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadTransition
 from mas.model.ids import SessionId, tmux_name
@@ -21,6 +21,11 @@ class Gone(StrEnum):
     ARCHIVED = "archived"
     DELETED = "deleted"
 
+
+# The words that listings know: a stopped session that nobody stopped is lost.
+LOST = "lost"
+Listed = Literal[Status.ACTIVE, Status.STOPPED, "lost", Status.ERROR, Gone.ARCHIVED, Gone.DELETED]
+LISTED: tuple[str, ...] = get_args(Listed)
 
 _NEXT = {
     Status.ACTIVE: {Status.ACTIVE, Status.STOPPED, Status.ERROR},

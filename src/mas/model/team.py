@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput, NoAgent
 from mas.model.fields import known, text
@@ -14,7 +14,8 @@ MOST_AGENTS = 99
 META_UNIT = "meta"
 CUSTOM = "custom"
 HIERARCHY, OPEN, TABLE = "hierarchy", "open", "table"
-NEVER, ON_FAILURE, ALWAYS = "never", "on-failure", "always"
+Restart = Literal["never", "on-failure", "always"]
+NEVER, ON_FAILURE, ALWAYS = RESTARTS = get_args(Restart)
 _USUAL_LIMIT = 3
 _LARGEST_LIMIT = 1000
 
@@ -262,7 +263,7 @@ def routing_body(routing: Routing) -> str | dict[str, list[str]]:
 def parse_restart(fields: Mapping[str, Any], limit: str = "restartLimit") -> tuple[str | None, int | None]:
     """The policy and its limit of an agent or of a whole team; None where nothing is said."""
     policy, most = text(fields, "restart"), fields.get(limit)
-    if policy is not None and policy not in (NEVER, ON_FAILURE, ALWAYS):
+    if policy is not None and policy not in RESTARTS:
         raise BadInput(f"restart is {shown(policy)}; it can be {NEVER}, {ON_FAILURE} or {ALWAYS}")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= _LARGEST_LIMIT):
         raise BadInput(f"{limit} must be a number from 0 to {_LARGEST_LIMIT}")

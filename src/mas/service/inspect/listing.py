@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from mas.model.errors import BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId, tmux_name
-from mas.model.session import AgentRun, Gone, Status
+from mas.model.session import LISTED, LOST, AgentRun, Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.inspect.activity import last_activity
 from mas.service.upkeep.reconcile import reconcile
@@ -16,16 +16,14 @@ from mas.store.workspace.registry import IndexEntry, entry_of
 from mas.store.workspace.workspace import Trashed
 
 # A lost session is stopped too; asked for by that word, only those that nobody stopped are listed.
-LOST = "lost"
-STATUSES = (*Status, LOST, *Gone)
 
 
 def list_sessions(
     world: World, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
 ) -> SessionList:
     """Sessions, oldest first. Archived and deleted ones are only listed when asked for."""
-    if status is not None and status not in STATUSES:
-        raise BadInput(f"No status {status!r} (there are: {', '.join(STATUSES)})")
+    if status is not None and status not in LISTED:
+        raise BadInput(f"No status {status!r} (there are: {', '.join(LISTED)})")
     if offset < 0 or (limit is not None and limit < 0):
         raise BadInput("limit and offset must not be negative")
     warnings: list[str] = []

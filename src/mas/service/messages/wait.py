@@ -7,14 +7,13 @@ import time
 
 from mas.model.errors import BadInput
 from mas.model.ids import SessionId, shown
-from mas.model.message import PERSON, Message
+from mas.model.message import PERSON, UNTIL, Message
 from mas.model.reports import Standing, Waited
 from mas.model.session import Session
 from mas.model.state import AgentState, State
 from mas.service.agents.states import living, told
 from mas.service.world import World
 
-UNTIL = ("idle", "answered", "replied", "blocked", "exited")
 # How often to look: the longer it has been, the less a moment more matters, and hundreds may wait at once.
 _LOOK_AGAIN = 0.02
 _SELDOM = 0.25
