@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from mas.http import events as http_events
 from mas.http.events import EventFeed, router
-from mas.model.event import Event
+from mas.model.event import KINDS, Event
 from mas.service.local import LocalMas
 from mas.store.workspace import eventlog
 from mas.store.workspace.events import Events
@@ -228,6 +228,13 @@ def test_filters_let_through_what_was_asked_for(served: Served, store: Events) -
         assert [both.next().event for _ in range(6)] == ["session", "warning"] * 3
         store.add("session", TWO, number=2)
         assert stops.numbers(1) == [2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_event_can_be_asked_for(served: Served, store: Events, kind: str) -> None:
+    with listening(served, "0", event=kind) as listener:
+        store.add(kind, ONE, number=1)
+        assert listener.next().event == kind
 
 
 @pytest.mark.parametrize("query", [{"event": "x"}, {"after": "1" * 100}])
