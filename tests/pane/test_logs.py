@@ -109,7 +109,7 @@ def test_what_could_not_be_noted_is_noted_by_itself_once_there_is_room(session: 
         "limit(0); made.event('taken', id='m-1'); limit(-1)\n"
         "while made.due is not None:\n"
         "    time.sleep(0.01)\n"
-        "    made.flush()\n",
+        "    made.look(time.monotonic())\n",
     )
     assert json.loads(read(session, "agent-00.events.jsonl"))["event"] == "taken"
 

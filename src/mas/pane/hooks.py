@@ -78,7 +78,7 @@ class Hooks:
         finally:
             os._exit(0)
 
-    def listen(self) -> None:
+    def look(self, now: float) -> None:
         """The pause after the last clerk came is over."""
         self.due = None
 

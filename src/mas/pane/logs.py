@@ -106,9 +106,8 @@ class Record:
         if self._cast:
             self._cast.resize(columns, rows, time.monotonic())
 
-    def flush(self) -> None:
+    def look(self, now: float) -> None:
         """Write what waits, if it is due."""
-        now = time.monotonic()
         if self._unwritten and now >= self._again_at:
             self._write_events()
         if self._cast and self._cast.due is not None and now >= self._cast.due:

@@ -18,10 +18,20 @@ from mas.pane.typed import Typed
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
     from mas.pane.hooks import Hooks
     from mas.pane.limits import Held
     from mas.pane.quit import Quit
     from mas.pane.screen import Screen
+
+    class Part(Protocol):
+        @property
+        def due(self) -> float | None: ...
+
+    # What is to be looked at when it is due, and how.
+    Timed = tuple[Part, Callable[[float], None]]
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 # Has the agent end by its own keys first. Whoever sends it has seen that the agent asks nobody anything.
@@ -65,7 +75,7 @@ class Relay:
         self.master_open = True
         self.options = options
         self.quit: Quit | None = None
-        self.kill_at: float | None = None
+        self.kill = _Deadline()
         self.is_told_to_end = False
         now = time.monotonic()
         self.reports = ReportFilter()
@@ -83,6 +93,26 @@ class Relay:
             os.set_blocking(fd, False)
         if self.foreground:
             self.foreground.stir(now)
+        self.timed = self._timed()
+
+    def _timed(self) -> list[Timed]:
+        """All that is looked at when it is due."""
+        timed: list[Timed] = [
+            (self.typed, lambda _: self.to_agent.extend(self.typed.release())),
+            (self.record, self.record.look),
+            (self.record.home, self._look_at_home),
+            (self.states, self.states.look),
+            (self.kill, self._kill_agent),
+        ]
+        if self.foreground:
+            timed.append((self.foreground, self._look_at_foreground))
+        if self.screen:
+            timed.append((self.screen, self._look_at_screen))
+        if self.held:
+            timed.append((self.held, self.held.look))
+        if self.hooks:
+            timed.append((self.hooks, self.hooks.look))
+        return timed
 
     def _screen(self, options: dict[str, str], now: float) -> Screen | None:
         """The screen, for programs of which something could be seen there."""
@@ -150,46 +180,13 @@ class Relay:
 
     def _patience(self) -> float:
         """How long there is nothing to do but to wait, in milliseconds."""
-        kill_at, record = self.kill_at, self.record
-        due = [at for at in (kill_at, record.due, record.home.due, self.states.due, self.typed.due) if at is not None]
-        if self.quit and self.quit.due is not None:
-            due.append(self.quit.due)
-        if self.foreground and self.foreground.due is not None:
-            due.append(self.foreground.due)
-        if self.screen and self.screen.due is not None:
-            due.append(self.screen.due)
-        if self.held and self.held.due is not None:
-            due.append(self.held.due)
-        if self.hooks and self.hooks.due is not None:
-            due.append(self.hooks.due)
+        due = [due for part, _ in self.timed if (due := part.due) is not None]
         return max(0.0, min(due) - time.monotonic()) * 1000
 
     def _do_what_is_due(self, now: float) -> None:
-        if self.typed.due is not None and now >= self.typed.due:
-            self.to_agent += self.typed.release()
-        if self.record.due is not None and now >= self.record.due:
-            self.record.flush()
-        self._look_at_home(now)
-        if self.states.due is not None and now >= self.states.due:
-            self.states.look(now)
-        if self.foreground and self.foreground.due is not None and now >= self.foreground.due:
-            state = self.foreground.look(now)
-            if state:
-                self.states.say("foreground", state, "", "", now)
-        if self.screen and self.screen.due is not None and now >= self.screen.due:
-            self._look_at_screen(self.screen, now)
-        if self.held and self.held.due is not None and now >= self.held.due:
-            self.held.look(now)
-        if self.hooks and self.hooks.due is not None and now >= self.hooks.due:
-            self.hooks.listen()
-        self._end_if_due(now)
-
-    def _end_if_due(self, now: float) -> None:
-        if self.quit and self.quit.due is not None and now >= self.quit.due:
-            self._go_on_quitting(self.quit, now)
-        if self.kill_at is not None and now >= self.kill_at:
-            _signal_group(self.child, signal.SIGKILL)
-            self.kill_at = None
+        for part, look in self.timed:
+            if (due := part.due) is not None and now >= due:
+                look(now)
 
     def _waiting(self) -> select.poll:
         """Whom to wait for: readers only while there is room for what they bring."""
@@ -218,25 +215,30 @@ class Relay:
         self.is_told_to_end = self.is_told_to_end or is_stopped or _QUIT_SIGNAL in numbers
         if is_stopped:
             self._end_agent()
-        elif _QUIT_SIGNAL in numbers and self.quit is None and self.kill_at is None:
+        elif _QUIT_SIGNAL in numbers and self.quit is None and self.kill.due is None:
             from mas.pane.quit import Quit
 
             # A program that was halted hears no key.
             _signal_group(self.child, signal.SIGCONT)
             self.quit = Quit(self.options, self.master, self.child, time.monotonic())
+            self.timed.append((self.quit, self._go_on_quitting))
         if signal.SIGCHLD in numbers:
             self._look_at_child()
 
     def _look_at_home(self, now: float) -> None:
-        if now >= self.record.home.due:
-            self.record.home.look(now)
-            if self.record.home.is_gone:
-                self.is_told_to_end = True
-                self._end_agent()
+        self.record.home.look(now)
+        if self.record.home.is_gone:
+            self.is_told_to_end = True
+            self._end_agent()
 
-    def _go_on_quitting(self, quitting: Quit, now: float) -> None:
+    def _look_at_foreground(self, now: float) -> None:
+        state = self.foreground.look(now) if self.foreground else None
+        if state:
+            self.states.say("foreground", state, "", "", now)
+
+    def _go_on_quitting(self, now: float) -> None:
         asks = any(self.states.last(source)[0] == "blocked" for source in sources_of(self.options))
-        key = None if asks else quitting.key(now)
+        key = self.quit.key(now) if self.quit and not asks else None
         if key is None:
             self._end_agent()
         else:
@@ -246,11 +248,14 @@ class Relay:
         """Have the agent end by signals; what does not in time is killed."""
         if self.quit:
             self.quit.due = None
-        if self.kill_at is None:
-            _signal_group(self.child, signal.SIGHUP)
-            _signal_group(self.child, signal.SIGTERM)
-            _signal_group(self.child, signal.SIGCONT)
-            self.kill_at = time.monotonic() + _GRACE
+        if self.kill.due is None:
+            for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
+                _signal_group(self.child, number)
+            self.kill.due = time.monotonic() + _GRACE
+
+    def _kill_agent(self, _: float) -> None:
+        self.kill.due = None
+        _signal_group(self.child, signal.SIGKILL)
 
     def _look_at_child(self) -> None:
         """Reap what has ended; orphans the agent left are ours too."""
@@ -324,12 +329,16 @@ class Relay:
             if self.states.last("title") != (state, kind):
                 self.states.say("title", state, kind, text, time.monotonic())
 
-    def _look_at_screen(self, screen: Screen, now: float) -> None:
-        if self.states.know_better("screen"):
-            screen.close()
-            self.screen = None
+    def _look_at_screen(self, now: float) -> None:
+        if self.screen and not self.states.know_better("screen"):
+            self.screen.look(now)
         else:
-            screen.look(now)
+            self._close_screen()
+
+    def _close_screen(self) -> None:
+        if self.screen:
+            self.screen.close()
+            self.screen = None
 
     def _see(self, state: str, kind: str, text: str) -> None:
         """What the screen means counts as long as nobody knows better."""
@@ -378,9 +387,7 @@ class Relay:
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""
-        if self.screen:
-            self.screen.close()
-            self.screen = None
+        self._close_screen()
         if self.hooks:
             self.hooks.rest()
         until = time.monotonic() + 1
@@ -393,6 +400,12 @@ class Relay:
         while self.pane_open and self.to_pane and time.monotonic() < until:
             select.select([], [1], [], 0.1)
             self._write_pane()
+
+
+class _Deadline:
+    """A time by the monotonic clock, or none."""
+
+    due: float | None = None
 
 
 def sources_of(options: dict[str, str]) -> tuple[str, ...]:
