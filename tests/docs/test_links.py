@@ -1,10 +1,12 @@
-"""Every link of the documentation leads somewhere."""
+"""Every link of the documentation leads somewhere, and every module it names exists."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from tests.site import REPOSITORY, short_directory
 from tests.store.samples import put
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
+_MODULE = re.compile(r"[\w/]*\w\.py\b")
+_DRAWN = re.compile(r"<text[^>]*>([^<]*)</text>")
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -31,6 +35,35 @@ def test_every_link_of_a_page_leads_to_a_file(page: str) -> None:
     for target in _LINK.findall(_FENCED.sub("", written(page))):
         path = os.path.join(REPOSITORY, os.path.dirname(page), target)
         assert os.path.exists(path), f"{page}: {target}"
+
+
+def drawings() -> Iterator[str]:
+    """Every drawing of the documentation that people wrote."""
+    return (f"docs/pictures/{name}" for name in ("rooms.svg", "start.svg", "message.svg"))
+
+
+@pytest.mark.parametrize("page", sorted([*pages(), *drawings()]))
+def test_every_module_a_page_or_a_drawing_names_exists(page: str) -> None:
+    text = " ".join(_DRAWN.findall(written(page))) if page.endswith(".svg") else _FENCED.sub("", written(page))
+    missing = [
+        name for name in _MODULE.findall(text) if not any(f"/{path}".endswith(f"/{name}") for path in _modules())
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("room", ["service", "store", "runtime"])
+def test_the_drawing_of_the_rooms_shows_every_folder_of_a_large_room(room: str) -> None:
+    folders = {path.parent.name for path in Path(REPOSITORY, "src", "mas", room).glob("*/__init__.py")}
+    assert folders
+    assert folders <= set(_DRAWN.findall(written("docs/pictures/rooms.svg")))
+
+
+@cache
+def _modules() -> frozenset[str]:
+    """The path of every Python file, as pages write it: from src/mas, or from the top of the repository."""
+    tops = [os.path.join("src", "mas"), "tests", "benchmarks", "reference"]
+    files = [path for top in tops for path in Path(REPOSITORY, top).rglob("*.py")]
+    return frozenset(path.relative_to(REPOSITORY).as_posix() for path in files)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
