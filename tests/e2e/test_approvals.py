@@ -15,9 +15,10 @@ import pytest
 from mas.model.approvals import AgentAnswer
 from mas.model.errors import AgentExited, Conflict, NoAgent, NoSession
 from mas.model.ids import SessionId
+from mas.model.state import fold
 from mas.service.agents import approvals as service
-from mas.service.agents.states import state_of
 from mas.service.local import LocalMas
+from mas.store.agent.agentlog import last_run
 from mas.store.agent.launch import read_launch, write_launch
 from tests.e2e.standin import ASLEEP, read, write
 from tests.served import Served
@@ -379,8 +380,8 @@ def test_a_hook_that_cannot_wait_still_tells_that_the_agent_does(site: Site) -> 
     write("in the way", site.session(session, ".mas", "answers"))
     inside = {"MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session), "MAS_AGENT_ID": "00"}
     assert site.mas("hook", "Ask", env=inside).stdout == ""
-    world = site.world()
-    assert state_of(world, world.records.load(session), "00", ("hooks",)).state == "blocked"
+    events = site.session(session, "logs", "agent-00.events.jsonl")
+    assert fold(last_run(events), ("hooks",)).state == "blocked"
 
 
 def test_a_hook_that_was_killed_waits_for_nobody(site: Site) -> None:

@@ -74,6 +74,14 @@ def test_a_dead_agent_can_still_be_looked_at(site: Site) -> None:
     until(lambda: clients(site) == [tmux_name(session)], "the client")
 
 
+def test_an_agent_whose_pane_a_person_closed_cannot_be_attached_to(site: Site) -> None:
+    session = site.start("--team", "pair", "--command", "sleep 1000")
+    site.tmux("kill-pane", "-t", pane_of(site, session, "23"))
+    refused = site.mas("attach", session, "23", code=4).stderr
+    assert "The pane of agent 23 is gone" in refused
+    assert f"mas restore {session}" in refused
+
+
 def test_what_cannot_be_attached_to_is_told(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("attach", session, "77", code=3)

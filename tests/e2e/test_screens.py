@@ -10,7 +10,7 @@ from typing import Any
 
 from mas.model.ids import SessionId
 from mas.providers.provider import Providers
-from mas.service.agents import states
+from mas.service.agents.living import reported_state
 from tests.e2e.standin import pane_pids
 from tests.site import AGENTS, Site, until
 
@@ -49,7 +49,7 @@ def state(site: Site, session: str) -> tuple[str, str, str]:
 
 def expect(site: Site, session: str, *wanted: str) -> None:
     until(lambda: state(site, session) == wanted, f"{wanted}, not {state(site, session)}")
-    alone = states.told(site.world(), SessionId(session), "00")
+    alone = reported_state(site.world(), SessionId(session), "00")
     assert (alone.state, alone.words, alone.source) == wanted
 
 

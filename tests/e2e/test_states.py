@@ -9,9 +9,8 @@ import signal
 import sys
 from typing import Any
 
-from mas.model.errors import NoAgent
-from mas.model.ids import SessionId
-from mas.service.agents.states import state_of, states_of
+import psutil
+
 from tests.e2e.standin import ASLEEP, pane_pids
 from tests.site import AGENTS, Site, until
 
@@ -139,17 +138,14 @@ def test_what_a_launcher_has_yet_to_write_is_not_what_another_wrote(site: Site) 
     assert state(site, session) == ("starting", "launched", "tmux")
 
 
-def test_the_service_tells_one_agent_or_all(site: Site) -> None:
-    world = site.world()
-    session = world.records.load(SessionId(provider(site, report("state=idle"))))
-    until(lambda: state_of(world, session, "00").state == "idle", "the state")
-    assert states_of(world, session) == {"00": state_of(world, session, "00")}
-    assert state_of(world, session, "00", ("title",)).state == "starting"
-    try:
-        state_of(world, session, "99")
-    except NoAgent:
-        return
-    raise AssertionError("there is no agent 99")
+def test_an_agent_that_a_signal_ended_says_so_wherever_one_asks(site: Site) -> None:
+    session = provider(site, report("state=idle"))
+    expect(site, session, "idle", "", "osc7501")
+    (launcher,) = pane_pids(site, session)
+    (agent,) = psutil.Process(launcher).children()
+    agent.kill()
+    until(lambda: state(site, session) == ("exited", "signal 9", "tmux"), "its end")
+    assert told(site, session)[-1][:2] == ("exited", "signal 9")
 
 
 HOOKS = "hook_map = { Prompt = 'working', Permission = 'blocked', Stop = 'idle', Start = 'starting', End = 'exited' }"

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from mas.model.errors import BadTransition
+from mas.model.errors import BadTransition, NoAgent
 from mas.model.ids import SessionId
 from mas.model.run import agent_runs
 from mas.model.session import Gone, Session, Status
@@ -57,3 +57,10 @@ def test_agents_are_told_with_the_panes_they_run_in() -> None:
         ("21", "development", "Frontend developer", None),
         ("23", "development", "Quality engineer", "%7"),
     ]
+
+
+def test_a_session_knows_its_agents_and_names_them_to_who_asks_for_another() -> None:
+    session = Session(ID, Status.ACTIVE, "", "", "", agents=agent_runs(team_named("pair"), {}))
+    assert session.agent("23").role == "Quality engineer"
+    with pytest.raises(NoAgent, match=r"No agent '99' in session .* \(there are: 21 23\)"):
+        session.agent("99")

@@ -322,6 +322,6 @@ def test_an_unknown_program_gets_a_moment_before_enter_and_a_known_one_what_its_
     place: str, providers: Providers
 ) -> None:
     written(place, GOOD)
-    assert providers.submit_delay("mine", None) == 0.5
-    assert providers.submit_delay("mine", "sh") > 0
-    assert providers.submit_delay("demo", None) == 0
+    assert providers.input("mine", None).submit_delay == 0.5
+    assert providers.input("mine", "sh").submit_delay > 0
+    assert providers.input("demo", None).submit_delay == 0

@@ -106,7 +106,5 @@ def _words(agent: AgentView) -> str:
     text = agent.state_text
     if agent.report and text in ("", NO_REPORTS):
         text = agent.report.partition("\n")[0]
-    if not agent.restarts or "restarted" in text:
-        return text
-    again = f"restarted {count(agent.restarts, 'time')}"
-    return f"{text}, {again}" if text else again
+    again = f"restarted {count(agent.restarts, 'time')}" if agent.restarts else ""
+    return ", ".join(filter(None, (text, again)))

@@ -4,7 +4,7 @@
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 
-from mas.model.errors import BadTransition
+from mas.model.errors import BadTransition, NoAgent
 from mas.model.ids import SessionId, tmux_name
 from mas.model.isolation import Isolation, SessionLimits
 
@@ -71,6 +71,14 @@ class Session(NamedTuple):
     @property
     def tmux(self) -> str:
         return tmux_name(self.id)
+
+    def agent(self, agent_id: str) -> AgentRun:
+        """The agent of that id; `NoAgent` if there is none."""
+        for agent in self.agents:
+            if agent.id == agent_id:
+                return agent
+        ids = " ".join(agent.id for agent in self.agents)
+        raise NoAgent(f"No agent {agent_id!r} in session {self.id} (there are: {ids})", f"mas show {self.id}")
 
     def to(self, status: Status, now: str, reason: str | None = None, lost: bool = False) -> "Session":
         """The same session in `status`, or `BadTransition` if that step is not allowed."""

@@ -176,7 +176,7 @@ class _Runner:
             return None, ""
         pause = restarts.pause()
         if pause is None:
-            return None, f"; restarted {restarts.recent()} time{'s' * (restarts.recent() != 1)}, not again"
+            return None, "; not started again: its restart limit is reached"
         self._restarts = restarts
         return pause, f"; runs again in {pause:g} s"
 

@@ -33,7 +33,3 @@ class Restarts:
         self._times.append(now)
         self.count += 1
         return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (len(self._times) - 1)))
-
-    def recent(self) -> int:
-        """How often it was started again within the time that counts."""
-        return len(self._times)

@@ -150,9 +150,6 @@ class Providers:
     def input(self, provider: str, command: str | None) -> Input:
         return self.of(provider, command).input
 
-    def submit_delay(self, provider: str, command: str | None) -> float:
-        return self.input(provider, command).submit_delay
-
     def program(self, agent: Agent, home: Home = NOWHERE, resume: bool = False) -> Program:
         """What `agent` runs in `home`; `NoProgram` at once if it is not on this machine.
 

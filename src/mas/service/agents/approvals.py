@@ -13,9 +13,7 @@ from mas.model.session import AgentRun, Session, Status
 from mas.model.state import AgentState, State
 from mas.providers.format import Approve
 from mas.runtime.runtime import PaneState, Place
-from mas.service.agents.output import known_agent, live_panes
-from mas.service.agents.states import seen, told
-from mas.service.agents.team import place_of
+from mas.service.agents.living import by_agent, place_of, reported_state, running_panes, state_of
 from mas.service.upkeep.reconcile import reconcile
 from mas.service.world import World
 from mas.store.agent.answers import ALLOW, DENY, give, waiting
@@ -54,10 +52,10 @@ def approvals(world: World, session_id: SessionId | None = None) -> ApprovalList
         if panes is None:
             warnings.append(f"Could not ask tmux about session {session.id}; what waits there is not shown")
             continue
-        by_agent = {pane.agent: pane for pane in panes}
+        agent_panes = by_agent(panes)
         for agent in session.agents:
-            pane = by_agent.get(agent.id)
-            state = seen(world, session.id, agent.id, pane)
+            pane = agent_panes.get(agent.id)
+            state = state_of(world, session.id, agent.id, pane)
             if pane and state.state is State.BLOCKED:
                 found.append(_approval(world, _Asked(session, agent, place, pane, state)))
     found.sort(key=lambda one: (one.since, one.session_id, one.agent))
@@ -66,8 +64,7 @@ def approvals(world: World, session_id: SessionId | None = None) -> ApprovalList
 
 def _sessions(world: World, session_id: SessionId | None) -> tuple[list[Session], list[str]]:
     if session_id is not None:
-        session = world.records.load(session_id)
-        return ([session] if session.status is Status.ACTIVE else []), []
+        return [world.records.load(session_id)], []
     entries, warnings = reconcile(world)
     sessions = []
     for entry in entries:
@@ -131,13 +128,12 @@ def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: 
 def _question(world: World, session_id: SessionId, agent_id: str) -> _Asked:
     """What the agent asks; a `Conflict` that says how it is if that is nothing."""
     session = world.records.load(session_id)
-    known_agent(session, agent_id)
-    place, panes = live_panes(world, session, dead_too=True)
+    agent = session.agent(agent_id)
+    place, panes = running_panes(world, session)
     pane = panes.get(agent_id)
-    state = seen(world, session_id, agent_id, pane)
+    state = state_of(world, session_id, agent_id, pane)
     if pane is None or state.state is not State.BLOCKED:
         raise _asks_nothing(session_id, agent_id, state)
-    agent = next(agent for agent in session.agents if agent.id == agent_id)
     return _Asked(session, agent, place, pane, state)
 
 
@@ -177,7 +173,7 @@ def _press(world: World, asked: _Asked, approve: Approve, key: str) -> AgentStat
             except AgentExited:
                 raise _asks_nothing(session_id, agent_id, _look(world, asked), asked.state) from None
             if not approve.key_verify:
-                return told(world, session_id, agent_id)
+                return reported_state(world, session_id, agent_id)
             state = _once_changed(world, asked, _ANSWERED)
             if state != asked.state:
                 return state
@@ -212,7 +208,7 @@ def _once_changed(world: World, asked: _Asked, seconds: float) -> AgentState:
     """The agent's state as soon as it is another than that it asks this, or as it is after so long."""
     deadline = time.monotonic() + seconds
     while True:
-        state = told(world, asked.session.id, asked.agent.id)
+        state = reported_state(world, asked.session.id, asked.agent.id)
         if state != asked.state or time.monotonic() >= deadline:
             return state
         time.sleep(min(_GLANCE, max(0.0, deadline - time.monotonic())))
@@ -244,8 +240,8 @@ def _check_screen(world: World, asked: _Asked) -> None:
 
 def _look(world: World, asked: _Asked) -> AgentState:
     """How the agent is by all there is to know, tmux too."""
-    panes = {pane.agent: pane for pane in world.runtime.panes(asked.place)}
-    return seen(world, asked.session.id, asked.agent.id, panes.get(asked.agent.id))
+    pane = by_agent(world.runtime.panes(asked.place)).get(asked.agent.id)
+    return state_of(world, asked.session.id, asked.agent.id, pane)
 
 
 def _not_taken(world: World, asked: _Asked, what: str) -> Conflict:

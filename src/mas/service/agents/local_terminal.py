@@ -9,10 +9,8 @@ from threading import Lock
 
 from mas.model.errors import AgentExited, Corrupt, NoSession, NoTmux
 from mas.model.ids import SessionId
-from mas.model.session import Status
 from mas.runtime.runtime import PaneSize, Place
-from mas.service.agents.output import known_agent
-from mas.service.agents.team import place_of
+from mas.service.agents.living import place_of
 from mas.service.agents.terminal import Look, Piece, Screen
 from mas.service.world import World
 from mas.store.agent.log_stream import Recording
@@ -51,7 +49,7 @@ class WatchedTeams:
 
     def terminal(self, session_id: SessionId, agent: str) -> WatchedTerminal:
         """The terminal of one agent; `NoSession` and `NoAgent` if there is none."""
-        known_agent(self._world.records.load(session_id), agent)
+        self._world.records.load(session_id).agent(agent)
         with self._lock:
             team, watchers = self._teams.get(session_id) or (_Team(self._world, session_id), 0)
             self._teams[session_id] = (team, watchers + 1)
@@ -107,10 +105,9 @@ class _Team:
 
     def _active_place(self) -> Place | None:
         try:
-            session = self._world.records.load(self._session_id)
+            return place_of(self._world, self._world.records.load(self._session_id))
         except (NoSession, Corrupt):
             return None
-        return place_of(self._world, session) if session.status is Status.ACTIVE else None
 
     def _be_at(self, place: Place | None) -> None:
         if place == self._place:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from mas.model.errors import Conflict
 from mas.model.ids import SessionId
 from mas.model.report import parse_report, parse_reported
 from mas.model.reports import AgentReport
 from mas.model.session import Status
-from mas.service.agents.output import known_agent
+from mas.service.agents.living import not_running
 from mas.service.world import World
 from mas.store.agent.reports import keep_report
 
@@ -16,9 +15,9 @@ def report(world: World, session_id: SessionId, agent: str, text: str, state: st
     """Keep what an agent of a running session says of itself, and tell whoever listens."""
     told, said = parse_report(text), parse_reported(state)
     session = world.records.load(session_id)
-    known_agent(session, agent)
+    session.agent(agent)
     if session.status is not Status.ACTIVE:
-        raise Conflict(f"Session {session_id} is not running", f"mas restore {session_id}")
+        raise not_running(session_id)
     now = world.now()
     keep_report(world.layout.session(session_id), agent, told)
     details = {"text": told} if said is None else {"text": told, "state": said}

@@ -8,9 +8,8 @@ from mas.model.reports import RestartedAgent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import Owner, end_agent
-from mas.service.agents.output import known_agent, live_panes
+from mas.service.agents.living import has_ended, last_start, running_pane, state_of
 from mas.service.agents.programs import begun_anew, furnish, program_of
-from mas.service.agents.states import has_ended, last_run_of, seen
 from mas.service.agents.team import reopen_agent
 from mas.service.inspect.show import just_opened
 from mas.service.lifecycle.quit import quit_agents
@@ -28,13 +27,13 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
     The pane stays what it was. `Conflict` if the agent runs, or the session does not.
     """
     session = world.records.load(session_id)
-    known_agent(session, agent_id)
+    session.agent(agent_id)
     # Before anything is ended: what cannot be started again should at least go on.
     _program(world, session_id, agent_id)
 
     def allowed() -> tuple[Place, PaneState]:
         place, pane = _pane(world, session_id, agent_id)
-        state = seen(world, session_id, agent_id, pane)
+        state = state_of(world, session_id, agent_id, pane)
         # One that has ended may have a launcher that would start it again in a moment.
         if not state.gone and not has_ended(world, session_id, agent_id) and not force:
             hint = f"mas restart-agent --force {session_id} {agent_id}"
@@ -66,11 +65,7 @@ def start_ended(world: World, session_id: SessionId, agent_id: str, since: str) 
 
 
 def _pane(world: World, session_id: SessionId, agent_id: str) -> tuple[Place, PaneState]:
-    """Where the session runs, and the agent's pane; `Conflict` if there is none."""
-    place, panes = live_panes(world, world.records.load(session_id), dead_too=True)
-    if agent_id not in panes:
-        raise Conflict(f"The pane of agent {agent_id} is gone", f"mas stop {session_id}; mas restore {session_id}")
-    return place, panes[agent_id]
+    return running_pane(world, world.records.load(session_id), agent_id)
 
 
 def _program(world: World, session_id: SessionId, agent_id: str) -> Program:
@@ -108,4 +103,4 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
 
 def _begun_at(world: World, session_id: SessionId, agent_id: str) -> str:
     """When the agent's last run began; empty if none has."""
-    return str(last_run_of(world, session_id, agent_id).get("at", ""))
+    return str(last_start(world, session_id, agent_id).get("at", ""))

@@ -11,7 +11,7 @@ from mas.model.errors import Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
 from mas.model.isolation import Isolation, Tier
 from mas.model.run import Run, agent_runs
-from mas.model.session import AgentRun, Session
+from mas.model.session import AgentRun
 from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
@@ -171,10 +171,6 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> str |
     if unseen:
         raise unseen
     return found.elsewhere
-
-
-def place_of(world: World, session: Session) -> Place | None:
-    return Place(session.socket, session.tmux, world.layout.home()) if session.socket else None
 
 
 def session_environment(world: World, session_id: SessionId) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mas.model.ids import SessionId, parse_agent_id
-from mas.service.agents.output import known_agent
 from mas.service.agents.team import session_environment
 from mas.service.world import World
 
@@ -16,5 +15,5 @@ def env(world: World, session_id: SessionId, agent: str | None) -> dict[str, str
     found = session_environment(world, session_id)
     if agent is not None:
         found["MAS_AGENT_ID"] = parse_agent_id(agent)
-        known_agent(session, agent)
+        session.agent(agent)
     return found

@@ -6,12 +6,11 @@ import os
 
 from mas.model.errors import Corrupt, NoTmux
 from mas.model.ids import SessionId
-from mas.model.session import AgentRun, Session, Status
+from mas.model.session import AgentRun, Session
 from mas.model.state import LAUNCHED, AgentState, State
 from mas.model.views import AgentView, SessionDetail
 from mas.runtime.runtime import PaneState
-from mas.service.agents.states import seen_with_restarts
-from mas.service.agents.team import place_of
+from mas.service.agents.living import panes_of, state_and_restarts
 from mas.service.inspect.activity import last_activity
 from mas.service.world import World
 from mas.store.agent.reports import last_report
@@ -71,10 +70,8 @@ def describe(
 
 def agents_of(world: World, session: Session) -> tuple[AgentView, ...]:
     """The session's agents with their live state."""
-    place = place_of(world, session)
-    panes = world.runtime.panes(place) if place and session.status is Status.ACTIVE else []
-    by_agent = {pane.agent: pane for pane in panes}
-    return tuple(_seen(world, session, agent, by_agent.get(agent.id)) for agent in session.agents)
+    panes = panes_of(world, session)
+    return tuple(_seen(world, session, agent, panes.get(agent.id)) for agent in session.agents)
 
 
 def just_opened(session: Session) -> tuple[AgentView, ...]:
@@ -84,7 +81,7 @@ def just_opened(session: Session) -> tuple[AgentView, ...]:
 
 
 def _seen(world: World, session: Session, agent: AgentRun, pane: PaneState | None) -> AgentView:
-    state, restarts = seen_with_restarts(world, session.id, agent.id, pane)
+    state, restarts = state_and_restarts(world, session.id, agent.id, pane)
     view = _view(agent, state)._replace(restarts=restarts)
     view = view._replace(report=last_report(world.layout.session(session.id), agent.id))
     return view._replace(pane=pane.pane, exit_status=pane.exit_status if pane.dead else None) if pane else view

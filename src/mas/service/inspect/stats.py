@@ -12,7 +12,7 @@ from mas.model.session import Status
 from mas.model.state import State
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.usage import Host, Use, Whose
-from mas.service.agents.states import seen, told
+from mas.service.agents.living import reported_state, state_of
 from mas.service.isolation.disk import enforce
 from mas.service.upkeep.reconcile import reconcile
 from mas.service.world import World
@@ -104,8 +104,8 @@ def _state(world: World, session_id: SessionId, agent: str, launcher: int | None
 
     def find() -> State:
         if launcher is None:
-            state = told(world, session_id, agent)
+            state = reported_state(world, session_id, agent)
             return state.state if state.gone else State.EXITED
-        return seen(world, session_id, agent, PaneState("", agent, launcher, False, None)).state
+        return state_of(world, session_id, agent, PaneState("", agent, launcher, False, None)).state
 
     return world.meter().state(session_id, agent, launcher, find)

@@ -10,12 +10,11 @@ import signal
 
 from mas.model.errors import NoTmux
 from mas.model.ids import SessionId
-from mas.model.session import Session, Status
+from mas.model.session import Session
 from mas.model.state import State
 from mas.runtime.runtime import PaneState
 from mas.runtime.sweep import signal_and_wait
-from mas.service.agents.states import last_run_of, seen
-from mas.service.agents.team import place_of
+from mas.service.agents.living import last_start, panes_of, state_of
 from mas.service.world import World
 from mas.store.agent.launch import launch_path, read_launch
 
@@ -30,11 +29,10 @@ def quit_agents(world: World, session: Session, agents: tuple[str, ...]) -> None
     Costs nothing where no provider names such keys, and no more than the longest time that one allows.
     """
     patience = {agent: seconds for agent in agents if (seconds := _patience(world, session.id, agent)) is not None}
-    place = place_of(world, session)
-    if not patience or place is None or session.status is not Status.ACTIVE:
+    if not patience:
         return
     try:
-        panes = [pane for pane in world.runtime.panes(place) if pane.agent in patience and not pane.dead]
+        panes = [pane for agent, pane in panes_of(world, session).items() if agent in patience and not pane.dead]
     except NoTmux:
         # Told by whoever ends them.
         return
@@ -54,9 +52,9 @@ def _patience(world: World, session_id: SessionId, agent: str) -> float | None:
 
 def _is_ours(world: World, session_id: SessionId, pane: PaneState) -> bool:
     """Whether the pane's program is a launcher of ours that runs its agent: no other knows what the signal means."""
-    return last_run_of(world, session_id, pane.agent or "").get("launcher") == pane.pid
+    return last_start(world, session_id, pane.agent or "").get("launcher") == pane.pid
 
 
 def _signal(world: World, session_id: SessionId, pane: PaneState) -> int:
-    state = seen(world, session_id, pane.agent or "", pane).state
+    state = state_of(world, session_id, pane.agent or "", pane).state
     return signal.SIGHUP if state in _NOT_NOW else signal.SIGUSR1

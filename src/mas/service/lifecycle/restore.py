@@ -8,8 +8,8 @@ from mas.model.session import Session, Status
 from mas.model.state import State
 from mas.model.views import SessionDetail
 from mas.runtime.runtime import Place
+from mas.service.agents.living import state_before_end
 from mas.service.agents.programs import begun_anew, furnish, programs_of
-from mas.service.agents.states import before_its_end
 from mas.service.agents.team import Gate, close_team, open_team
 from mas.service.inspect.show import describe, just_opened
 from mas.service.isolation.disk import check_room
@@ -93,7 +93,7 @@ def _cut_off(world: World, session: Session) -> tuple[str, ...]:
     """What agents were at when their session was lost: nobody else says that it was not finished."""
     if not session.lost:
         return ()
-    states = {agent.id: before_its_end(world, session.id, agent.id) for agent in session.agents}
+    states = {agent.id: state_before_end(world, session.id, agent.id) for agent in session.agents}
     working = [agent for agent, state in states.items() if state.state is State.WORKING]
     said = [f"Working when the session was lost: {', '.join(working)}"] if working else []
     for agent, state in states.items():

@@ -17,14 +17,13 @@ from typing import NamedTuple
 from mas.model.errors import AgentExited
 from mas.model.ids import SessionId
 from mas.model.message import DeliveryState, Message
-from mas.model.session import Session, Status
+from mas.model.session import Session
 from mas.model.state import AgentState, State
 from mas.model.team import Agent, Team
 from mas.runtime.panes import NotOurPane
 from mas.runtime.runtime import Paste, Place
 from mas.runtime.sweep import wait_for_clients
-from mas.service.agents.states import told
-from mas.service.agents.team import place_of
+from mas.service.agents.living import not_running, place_of, reported_state
 from mas.service.world import World
 from mas.store.agent.agentlog import ENTERED, EXIT, MARK_END, MARK_START, MARKED, TAKEN, TYPED, last_run, passed
 from mas.store.session.mailbox import Mailbox, Pending
@@ -78,8 +77,8 @@ def deliver(
         session = opened.session if opened else world.records.load(session_id)
         place = place_of(world, session)
         pane = next((agent.pane for agent in session.agents if agent.id == agent_id), None)
-        if session.status is not Status.ACTIVE or place is None or pane is None:
-            return Held(f"Session {session_id} is not running", exited=True)
+        if place is None or pane is None:
+            return Held(not_running(session_id).message, exited=True)
         team = opened.team if opened else world.records.load_run(session_id).team
         (agent,) = team.targets(agent_id)
         with nullcontext(opened.mailbox) if opened else store.open(session_id) as mailbox:
@@ -93,7 +92,7 @@ def deliver(
 
 def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = False) -> Held | None:
     """Why nothing can be typed to an agent now; None if it can."""
-    state = told(world, session_id, agent_id)
+    state = reported_state(world, session_id, agent_id)
     if state.state is State.IDLE:
         return None
     if state.gone:

@@ -6,7 +6,6 @@ from mas.model.errors import BadInput, MasError
 from mas.model.ids import SessionId, shown
 from mas.model.message import Box, DeliveryState, Message, MessageList
 from mas.model.session import Status
-from mas.service.agents.output import known_agent
 from mas.service.messages.send import with_reasons
 from mas.service.upkeep.reconcile import entries_of
 from mas.service.world import World
@@ -22,7 +21,7 @@ def messages(world: World, session_id: SessionId, agent: str | None, limit: int,
         raise BadInput(f"No box {shown(box)} (there are: {', '.join(Box)})")
     session = world.records.load(session_id)
     if agent is not None:
-        known_agent(session, agent)
+        session.agent(agent)
     store = world.messages()
     found: list[Message] = []
     total = 0

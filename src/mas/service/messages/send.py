@@ -12,10 +12,10 @@ from mas.model.errors import AgentExited, Conflict, MasError
 from mas.model.ids import SessionId, parse_name
 from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_message, parse_message_id
 from mas.model.reports import Sent
-from mas.model.session import Session, Status
+from mas.model.session import Session
 from mas.model.team import Agent, Team
 from mas.runtime.runtime import Paste
-from mas.service.agents.team import place_of
+from mas.service.agents.living import not_running, place_of
 from mas.service.messages.deliver import Held, Opened, tell, why_held
 from mas.service.messages.routing import check_sender, recipients
 from mas.service.world import World
@@ -127,8 +127,8 @@ def _new_message(
 
 def _refusal(world: World, session: Session, agent: Agent, held: Held | None, force: bool) -> MasError | None:
     """Why an agent cannot get any message; what it could get later is no reason."""
-    if session.status is not Status.ACTIVE or session.socket is None:
-        return Conflict(f"Session {session.id} is not running", f"mas restore {session.id}")
+    if place_of(world, session) is None:
+        return not_running(session.id)
     if held and held.exited:
         return _not_running(agent.id, session.id)
     if not force and not world.providers().sources(agent.provider or "", agent.command):

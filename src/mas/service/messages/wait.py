@@ -11,7 +11,8 @@ from mas.model.message import PERSON, UNTIL, Message
 from mas.model.reports import Standing, Waited
 from mas.model.session import Session
 from mas.model.state import AgentState, State
-from mas.service.agents.states import living, told
+from mas.runtime.runtime import PaneState
+from mas.service.agents.living import NOT_RUNNING, panes_of, reported_state
 from mas.service.world import World
 
 # How often to look: the longer it has been, the less a moment more matters, and hundreds may wait at once.
@@ -81,7 +82,7 @@ class _Watch:
         self._world = world
         self._session = session
         self._agents = agents
-        self._alive: set[str] = set()
+        self._panes: dict[str, PaneState] = {}
         self._looked = -_LOOK_AT_TMUX
         self._told: dict[str, tuple[tuple[int, int], AgentState]] = {}
 
@@ -90,19 +91,19 @@ class _Watch:
         if now - self._looked >= _LOOK_AT_TMUX:
             self._looked = now
             self._session = self._world.records.load(self._session.id)
-            self._alive = living(self._world, self._session)
+            self._panes = panes_of(self._world, self._session)
         return {agent: self._state(agent) for agent in self._agents}
 
     def _state(self, agent: str) -> AgentState:
-        if agent not in self._alive:
-            return AgentState(State.EXITED, "", "not running", "tmux")
+        if agent not in self._panes or self._panes[agent].dead:
+            return NOT_RUNNING
         try:
             status = os.stat(self._world.layout.session(self._session.id).agent_events(agent))
         except FileNotFoundError:
             return AgentState(State.STARTING)
         stamp = status.st_size, status.st_mtime_ns
         if agent not in self._told or self._told[agent][0] != stamp:
-            self._told[agent] = stamp, told(self._world, self._session.id, agent)
+            self._told[agent] = stamp, reported_state(self._world, self._session.id, agent)
         return self._told[agent][1]
 
     def nothing_on_its_way(self) -> bool:

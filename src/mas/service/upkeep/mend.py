@@ -8,7 +8,8 @@ from contextlib import suppress
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId
 from mas.model.session import Session, Status
-from mas.service.agents.team import close_team, place_of
+from mas.service.agents.living import place_of
+from mas.service.agents.team import close_team
 from mas.service.lifecycle.restore import restored
 from mas.service.lifecycle.stop import TMUX_GONE, set_status
 from mas.service.world import World
@@ -57,7 +58,7 @@ def _end_lost(world: World, session_id: SessionId) -> Session:
     with world.intents.begin(session_id, "lost", world.records.load(session_id).socket) as operation:
         session = world.records.load(session_id)
         place = place_of(world, session)
-        if session.status is Status.ACTIVE and place and world.runtime.alive([place])[place] is not False:
+        if place and world.runtime.alive([place])[place] is not False:
             # Somebody restored it since it was looked at.
             operation.done()
             return session

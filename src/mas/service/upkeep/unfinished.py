@@ -8,7 +8,8 @@ from mas.model.errors import BadInput, Conflict, Corrupt, MasError, NoProgram, N
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import Gone, Status
 from mas.runtime.sweep import wait_for_clients
-from mas.service.agents.team import close_team, place_of
+from mas.service.agents.living import place_of
+from mas.service.agents.team import close_team
 from mas.service.lifecycle.naming import register, save_named
 from mas.service.lifecycle.stop import TMUX_GONE, set_status, stop_owned
 from mas.service.world import World
@@ -75,9 +76,7 @@ def _may_live(world: World, session_id: SessionId) -> bool:
     except (Corrupt, NoSession):
         return False
     place = place_of(world, session)
-    if session.status is not Status.ACTIVE or place is None:
-        return False
-    return world.runtime.alive([place])[place] is not False
+    return place is not None and world.runtime.alive([place])[place] is not False
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
