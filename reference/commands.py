@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from mas.cli.main import COMMANDS, GROUPS, HIDDEN, CommandModule, Formatter, Parser, load, top_parser
-from reference.markdown import code, fenced, paragraphs, plain, sentence, table
+from mas.cli.main import GROUPS, HIDDEN, CommandModule, Formatter, Parser, load, top_parser
+from reference.markdown import code, fenced, paragraphs, plain, table
 
 _INSIDE = "Called by programs"
 _WIDTH = 78
@@ -41,12 +41,12 @@ def common_options() -> str:
 
 def _groups() -> Iterator[tuple[str, list[str]]]:
     for title, group in GROUPS.items():
-        yield title, list(group)
+        yield title, group.split()
     yield _INSIDE, list(HIDDEN)
 
 
 def _summary(name: str) -> tuple[str, str]:
-    return code(f"mas {name}"), plain(COMMANDS.get(name) or sentence(_about(load(name))))
+    return code(f"mas {name}"), plain(load(name).SUMMARY)
 
 
 def _about(module: CommandModule) -> str:

@@ -10,6 +10,8 @@ from mas.cli.render import Render
 from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.approvals import ApprovalList
 
+SUMMARY = "list the agents that wait for your decision"
+OF_STATUS = "active"
 EXAMPLES = """
 mas approvals
 mas approvals web

@@ -9,6 +9,8 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments, add_agents, agents_of
 from mas.model.approvals import AgentAnswer
 
+SUMMARY = "allow what an agent asks for"
+OF_STATUS = "active"
 EXAMPLES = """
 mas approve 00
 mas approve web:21 web:00

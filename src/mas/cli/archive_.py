@@ -9,6 +9,8 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments
 from mas.model.views import SessionInfo
 
+SUMMARY = "pack stopped sessions into verified files"
+OF_STATUS = "stopped"
 EXAMPLES = """
 mas archive web
 mas archive --all
@@ -16,7 +18,7 @@ mas archive --all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "stopped")
+    add_sessions(parser, OF_STATUS)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -25,4 +27,4 @@ def run(args: Arguments, out: Render) -> int:
         out.line(session.session_id)
 
     progress = out.progress("packing")
-    return each_session(args, out, ("stopped",), lambda mas, session_id: mas.archive(session_id, progress), say)
+    return each_session(args, out, (OF_STATUS,), lambda mas, session_id: mas.archive(session_id, progress), say)

@@ -12,6 +12,9 @@ from mas.cli.wait_ import add_timeout, check
 from mas.model.ids import is_agent_id
 from mas.model.reports import Asked
 
+SUMMARY = "send a message and wait for the answer"
+FOR_AGENTS = "server"
+OF_STATUS = "active"
 EXAMPLES = """
 mas ask 20 "Are the tests green?"
 mas ask web:20 --file question.md --timeout 600

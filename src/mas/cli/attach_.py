@@ -8,6 +8,8 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 
+SUMMARY = "see a session in tmux"
+OF_STATUS = "active"
 EXAMPLES = """
 mas attach
 mas attach web

@@ -8,6 +8,7 @@ from mas.cli.command import add_no_server, opened, summon_server
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session, given_session, session_of
 
+SUMMARY = "copy a session into a new one"
 EXAMPLES = """
 mas clone web --name second-try
 mas clone web --start

@@ -20,26 +20,13 @@ from mas.model.ids import is_agent_id
 from mas.service.mas import Mas
 from mas.settings import ServerOptions, inside, server_address
 
+SUMMARY = "print what could stand at the cursor; called by the completion scripts"
+WHERE = "own"
 EXAMPLES = """
 mas complete -- stop 55
 """
 Candidate = tuple[str, str]
 
-_OF_STATUS = {
-    "stop": "active",
-    "attach": "active",
-    "send": "active",
-    "ask": "active",
-    "wait": "active",
-    "approvals": "active",
-    "approve": "active",
-    "deny": "active",
-    "restart-agent": "active",
-    "restore": "stopped",
-    "archive": "stopped",
-    "unarchive": "archived",
-    "undelete": "deleted",
-}
 _PATHS = {"FILE": ":files", "DIR": ":directories"}
 _GROUPS = {"managers": "the first of every unit", "all": "everybody", "person": "whoever reads the inbox"}
 # Names that no shell would take apart.
@@ -156,7 +143,7 @@ def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:
     elif line.start.startswith("-") and not line.only_words:
         yield from _options(line)
     elif line.command is None or (line.command == "help" and not line.words):
-        yield from COMMANDS.items()
+        yield from ((name, load(name).SUMMARY) for name in COMMANDS)
         if line.command is None:
             yield "help", "show a command's options and examples"
     else:
@@ -224,7 +211,8 @@ def _teams(where: Arguments) -> Iterator[Candidate]:
 
 def _sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
     """The sessions the command could be meant for, and their tmux names once somebody types one."""
-    for info in mas.list(_OF_STATUS.get(line.command or "")).sessions:
+    status = getattr(load(line.command), "OF_STATUS", None) if line.command else None
+    for info in mas.list(status).sessions:
         if info.session_id not in line.words:
             about = f"{info.status} {info.name or ''}".strip()
             yield info.session_id, about

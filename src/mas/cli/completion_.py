@@ -7,6 +7,8 @@ import argparse
 from mas.cli.command import Arguments
 from mas.cli.render import Render
 
+SUMMARY = "print shell completion for bash, zsh or fish"
+WHERE = "nowhere"
 EXAMPLES = """
 eval "$(mas completion bash)"       # in ~/.bashrc
 eval "$(mas completion zsh)"        # in ~/.zshrc, after compinit

@@ -25,6 +25,7 @@ from mas.model.ids import SessionId
 from mas.model.views import SessionInfo
 from mas.service.mas import Mas
 
+SUMMARY = "move sessions to the trash"
 EXAMPLES = """
 mas delete web
 mas delete --all --yes

@@ -8,6 +8,8 @@ from mas.cli.approve_ import answered
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_agents
 
+SUMMARY = "deny what an agent asks for"
+OF_STATUS = "active"
 EXAMPLES = """
 mas deny 00
 mas deny web:21

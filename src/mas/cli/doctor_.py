@@ -10,6 +10,7 @@ from mas.cli.render import Render
 from mas.model.errors import NoWorkspace
 from mas.model.reports import Diagnosis
 
+SUMMARY = "check everything MAS needs"
 EXAMPLES = """
 mas doctor
 mas doctor --json

@@ -12,6 +12,7 @@ from mas.cli.target import Arguments, add_session_and_agent, one_agent, session_
 from mas.model.errors import NotFound
 from mas.service.inspect.environment import REMOVED
 
+SUMMARY = "print a session's variables for a shell"
 EXAMPLES = """
 eval "$(mas env web)"
 eval "$(mas env web:21)"

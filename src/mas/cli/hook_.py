@@ -14,6 +14,8 @@ import time
 from mas.cli.render import Render
 from mas.settings import inside
 
+SUMMARY = "note what an agent's program reports; called by that program"
+WHERE = "own"
 EXAMPLES = """
 mas hook UserPromptSubmit < prompt.json
 """

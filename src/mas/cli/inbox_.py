@@ -12,6 +12,8 @@ from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.message import Box, Message, MessageList
 from mas.settings import inside
 
+SUMMARY = "show messages and whether they arrived"
+FOR_AGENTS = "server"
 EXAMPLES = """
 mas inbox
 mas inbox web:21

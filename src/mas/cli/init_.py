@@ -9,6 +9,9 @@ from mas.cli.command import Arguments
 from mas.cli.entry import given_path
 from mas.cli.render import Render
 
+SUMMARY = "make a workspace"
+WHERE = "here"
+FOR_AGENTS = "here"
 EXAMPLES = """
 mas init
 mas init ~/teams/shop --name shop --provider shell

@@ -23,6 +23,7 @@ from mas.model.session import LISTED, LOST, Gone, Status
 from mas.model.views import SessionInfo, SessionList
 from mas.service.mas import Mas
 
+SUMMARY = "list sessions"
 EXAMPLES = """
 mas list
 mas list --status active,error --sort activity

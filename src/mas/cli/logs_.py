@@ -9,6 +9,7 @@ from mas.cli.listing import number
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 
+SUMMARY = "show a session's or an agent's log"
 EXAMPLES = """
 mas logs
 mas logs web:21 -n 200

@@ -27,67 +27,19 @@ from mas.model.errors import (
 )
 from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 
-GROUPS: dict[str, dict[str, str]] = {
-    "A session's life": {
-        "up": "bring up a team and its web page, in a new workspace if needed",
-        "init": "make a workspace",
-        "start": "start a session",
-        "teams": "list the teams, or print one",
-        "list": "list sessions",
-        "show": "show one session and its agents",
-        "stop": "end a session's programs, keep its directory",
-        "restore": "bring stopped sessions back",
-    },
-    "Working with agents": {
-        "attach": "see a session in tmux",
-        "send": "send a message to agents",
-        "ask": "send a message and wait for the answer",
-        "wait": "wait until agents are idle, ask or reply",
-        "inbox": "show messages and whether they arrived",
-        "approvals": "list the agents that wait for your decision",
-        "approve": "allow what an agent asks for",
-        "deny": "deny what an agent asks for",
-        "restart-agent": "start an agent again after it exited",
-        "output": "show an agent's screen",
-        "report": "say, as an agent, what you are doing",
-        "logs": "show a session's or an agent's log",
-        "env": "print a session's variables for a shell",
-    },
-    "Beyond the shell": {
-        "serve": "serve the workspace over HTTP",
-        "url": "print an address that signs a browser in",
-        "token": "print the token that the API asks for",
-        "mcp": "give an agent's program its team as MCP tools",
-    },
-    "Keeping order": {
-        "clone": "copy a session into a new one",
-        "rename": "give a session another name",
-        "archive": "pack stopped sessions into verified files",
-        "unarchive": "bring an archived session back",
-        "delete": "move sessions to the trash",
-        "undelete": "bring a deleted session back",
-        "prune": "remove old sessions",
-        "migrate": "copy old workspaces and sessions into isolated ones",
-        "stats": "show sessions, running agents, CPU, memory and disk",
-        "doctor": "check everything MAS needs",
-        "repair": "find and repair damage",
-        "completion": "print shell completion for bash, zsh or fish",
-        "version": "print the version",
-    },
+# The overview: which commands there are, in what order. What a command is stands in its own file.
+GROUPS = {
+    "A session's life": "up init start teams list show stop restore",
+    "Working with agents": "attach send ask wait inbox approvals approve deny restart-agent output report logs env",
+    "Beyond the shell": "serve url token mcp",
+    "Keeping order": "clone rename archive unarchive delete undelete prune migrate stats doctor repair completion"
+    " version",
 }
+COMMANDS = " ".join(GROUPS.values()).split()
 HIDDEN = ("complete", "hook")
-_ONLY_HERE = ("up", "init", "serve", "url", "token")
-# What an agent does by its own token, where its workspace's server runs.
-_FOR_AGENTS = ("send", "inbox", "show", "output", "report", "wait", "ask", "mcp")
-_NEEDS_NO_SERVER = ("completion", "complete", "hook", "version")
-_TAKE_A_VALUE = ("--workspace", "--url", "--token", "--token-file", "--ca")
 # What other programs taught people to type.
 ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
-# Options of every command that would do nothing in these, and are not taken.
-_NO_PRODUCT = ("workspace", "url", "token", "token-file", "ca")
-_WITHOUT: dict[str, tuple[str, ...]] = {"completion": _NO_PRODUCT, "version": _NO_PRODUCT}
 _PATHS = ("DIR", "FILE")
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 # The options of every command: what stands behind each, and what it means.
 COMMON: dict[str, tuple[str | None, str]] = {
@@ -98,6 +50,7 @@ COMMON: dict[str, tuple[str | None, str]] = {
     "ca": ("FILE", "certificates to trust the server by (default: $MAS_CA)"),
     "json": (None, "print what the API would answer"),
 }
+_TAKE_A_VALUE = [f"--{name}" for name, (metavar, _) in COMMON.items() if metavar]
 
 EXIT_CODES: tuple[tuple[type[MasError], int], ...] = (
     (BadInput, 2),
@@ -123,8 +76,15 @@ exit codes:
 
 
 class CommandModule(Protocol):
-    """A file in this room: one command."""
+    """A file in this room: one command. It may also have
 
+    WHERE: `here`, only on the machine of the workspace; `own`, it finds a server by itself; `nowhere`, it needs no
+        workspace and takes no option that names one. Without this it works here and through a server.
+    FOR_AGENTS: agents may use it, through their workspace's `server` by their own token, or `here` without a server.
+    OF_STATUS: the status of the sessions that completion offers.
+    """
+
+    SUMMARY: str
     EXAMPLES: str
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -220,7 +180,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
         out.raw(str(asked))
         return 0
     args.command = command
-    for name in _WITHOUT.get(command, ()):
+    for name in [name for name in COMMON if name not in _common_of(module)]:
         if getattr(top, name.replace("-", "_")):
             raise BadInput(f"mas {command} has no --{name}", f"mas {command} --help")
         setattr(args, name.replace("-", "_"), None)
@@ -228,7 +188,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
     options = ServerOptions(
         args.url or top.url, args.token or top.token, args.token_file or top.token_file, args.ca or top.ca
     )
-    args.server = _server(command, options, args.workspace)
+    args.server = _server(command, module, options, args.workspace)
     shape = getattr(args, "output", None)
     args.json = out.as_json = args.json or top.json or shape == "json"
     out.is_wide, out.utc = shape == "wide", getattr(args, "utc", False)
@@ -241,19 +201,19 @@ def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(words) if strangers else args
 
 
-def _server(command: str, options: ServerOptions, workspace: str | None) -> ServerAddress | None:
+def _server(command: str, module: CommandModule, options: ServerOptions, workspace: str | None) -> ServerAddress | None:
     """The server that the command works through, if any; what concerns this machine cannot be done elsewhere."""
-    if command in _NEEDS_NO_SERVER:
+    where, for_agents = getattr(module, "WHERE", None), getattr(module, "FOR_AGENTS", None)
+    if where in ("own", "nowhere"):
         return None
     here = None if options.token or options.token_file else as_agent(options.url, workspace)
-    if here and command in _FOR_AGENTS:
+    if here and for_agents == "server":
         from mas.bootstrap import own_server
 
-        # Tools may be called later, when there is a server.
-        return None if command == "mcp" else own_server(here)
-    if here and here.is_isolated and command != "init":
+        return own_server(here)
+    if here and here.is_isolated and not for_agents:
         raise Forbidden(f"mas {command} is not for an isolated agent", "outside, in the workspace: mas --help")
-    if command not in _ONLY_HERE:
+    if where != "here":
         return server_address(options, workspace)
     if any(options):
         raise BadInput(f"mas {command} is for the machine that the workspace is on: run it there, without --url")
@@ -298,24 +258,25 @@ def command_parser(command: str, module: CommandModule) -> Parser:
     parser = Parser(
         prog=f"mas {command}",
         description=(module.__doc__ or "").partition(": ")[2],
-        epilog=_epilog(command, module),
+        epilog=_epilog(module),
         formatter_class=Formatter,
         allow_abbrev=False,
     )
     module.arguments(parser)
-    for name in _common_of(command):
+    for name in _common_of(module):
         # One line below says where they are explained.
         _add_common(parser, name, argparse.SUPPRESS)
     return parser
 
 
-def _common_of(command: str) -> list[str]:
-    return [name for name in COMMON if name not in _WITHOUT.get(command, ())]
+def _common_of(module: CommandModule) -> list[str]:
+    """The options of every command that this one takes: not those that would do nothing."""
+    return ["json"] if getattr(module, "WHERE", None) == "nowhere" else list(COMMON)
 
 
-def _epilog(command: str, module: CommandModule) -> str:
+def _epilog(module: CommandModule) -> str:
     lines = [f"  {line}\n" for line in module.EXAMPLES.strip().splitlines()]
-    options = " ".join(f"--{name}" for name in _common_of(command))
+    options = " ".join(f"--{name}" for name in _common_of(module))
     return f"common options (mas --help): {options}\n\nexamples:\n{''.join(lines)}"
 
 
@@ -335,7 +296,7 @@ def top_help() -> str:
     ]
     for title, group in GROUPS.items():
         lines += ["", f"{title}:"]
-        lines += [f"  {name:<13} {summary}" for name, summary in group.items()]
+        lines += [f"  {name:<13} {load(name).SUMMARY}" for name in group.split()]
     lines += ["", "Options of every command, before or after it:"]
     options = {f"--{name} {metavar or ''}".rstrip(): text for name, (metavar, text) in COMMON.items()}
     lines += [f"  {option:<18} {text}" for option, text in options.items()]

@@ -20,6 +20,9 @@ from mas.model.ids import SessionId
 from mas.service.mas import Mas
 from mas.settings import Inside, ServerAddress, as_agent
 
+SUMMARY = "give an agent's program its team as MCP tools"
+# Tools may be called later, when there is a server.
+FOR_AGENTS = "here"
 EXAMPLES = """
 mas mcp
 mas mcp web:21

@@ -9,6 +9,7 @@ from mas.cli.entry import given_path
 from mas.cli.render import Render
 from mas.model.reports import Migration
 
+SUMMARY = "copy old workspaces and sessions into isolated ones"
 EXAMPLES = """
 mas migrate --dry-run
 mas migrate ~/old-project

@@ -11,6 +11,8 @@ from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 from mas.model.errors import BadInput
 from mas.settings import as_agent
 
+SUMMARY = "show an agent's screen"
+FOR_AGENTS = "server"
 EXAMPLES = """
 mas output 00
 mas output web:21 --lines 200

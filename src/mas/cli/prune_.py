@@ -12,6 +12,7 @@ from mas.model.reports import PrunePlan
 from mas.model.retention import parse_age
 from mas.service.upkeep.prune import PRUNABLE, Policy
 
+SUMMARY = "remove old sessions"
 EXAMPLES = """
 mas prune --older-than 7d --dry-run
 mas prune --keep 20

@@ -8,6 +8,7 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import SESSION_HELP, Arguments, whole
 
+SUMMARY = "give a session another name"
 EXAMPLES = """
 mas rename 550e8400 web
 mas rename web shop

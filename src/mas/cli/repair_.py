@@ -8,6 +8,7 @@ from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
 from mas.model.reports import Repair
 
+SUMMARY = "find and repair damage"
 EXAMPLES = """
 mas repair --dry-run
 mas repair

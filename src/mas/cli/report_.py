@@ -10,6 +10,8 @@ from mas.cli.target import Arguments, add_as, add_session_option, session_and_ta
 from mas.model.errors import BadInput
 from mas.model.report import REPORTED
 
+SUMMARY = "say, as an agent, what you are doing"
+FOR_AGENTS = "server"
 EXAMPLES = """
 mas report "Reading the specification"
 mas report --state blocked "Which of the two designs?"

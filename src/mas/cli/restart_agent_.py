@@ -11,6 +11,8 @@ from mas.model.errors import BadInput
 from mas.model.reports import RestartedAgent
 from mas.settings import inside
 
+SUMMARY = "start an agent again after it exited"
+OF_STATUS = "active"
 EXAMPLES = """
 mas restart-agent --force 00
 mas restart-agent web:21 web:22 --force

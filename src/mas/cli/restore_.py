@@ -11,6 +11,8 @@ from mas.model.ids import SessionId
 from mas.model.views import SessionDetail
 from mas.service.mas import Mas
 
+SUMMARY = "bring stopped sessions back"
+OF_STATUS = "stopped"
 EXAMPLES = """
 mas restore web
 mas restore --all

@@ -15,6 +15,9 @@ from mas.model.message import LARGEST, DeliveryState
 from mas.model.reports import Sent
 from mas.service.mas import Mas
 
+SUMMARY = "send a message to agents"
+FOR_AGENTS = "server"
+OF_STATUS = "active"
 EXAMPLES = """
 mas send 00 "Plan the release"
 mas send web:21 "Pull before you push"

@@ -11,6 +11,8 @@ from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError, ServerRunning
 from mas.model.reports import ServerInfo
 
+SUMMARY = "serve the workspace over HTTP"
+WHERE = "here"
 EXAMPLES = """
 mas serve
 mas serve --detach

@@ -14,6 +14,8 @@ from mas.model.reports import AgentList
 from mas.model.state import NO_REPORTS
 from mas.model.views import AgentView, SessionDetail
 
+SUMMARY = "show one session and its agents"
+FOR_AGENTS = "server"
 EXAMPLES = """
 mas show
 mas show web

@@ -19,6 +19,7 @@ from mas.model.teamfile import team_in
 from mas.model.views import SessionDetail
 from mas.settings import legacy_asked
 
+SUMMARY = "start a session"
 EXAMPLES = """
 mas start
 mas start --team solo --provider shell --attach

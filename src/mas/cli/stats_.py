@@ -11,6 +11,7 @@ from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.isolation import shown_size
 from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
 
+SUMMARY = "show sessions, running agents, CPU, memory and disk"
 EXAMPLES = """
 mas stats
 mas stats web --json

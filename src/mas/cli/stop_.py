@@ -21,6 +21,8 @@ from mas.cli.render import Render
 from mas.cli.target import OPTIONAL_SESSION_HELP, Arguments, session_of
 from mas.model.views import SessionDetail
 
+SUMMARY = "end a session's programs, keep its directory"
+OF_STATUS = "active"
 EXAMPLES = """
 mas stop
 mas stop web 550e8400
@@ -29,7 +31,7 @@ mas stop --all --yes
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "active", OPTIONAL_SESSION_HELP)
+    add_sessions(parser, OF_STATUS, OPTIONAL_SESSION_HELP)
     add_yes(parser)
 
 
@@ -38,7 +40,7 @@ def run(args: Arguments, out: Render) -> int:
     if not (args.sessions or args.named or args.all):
         args.sessions = [session_of(mas, None)]
     need_sessions(args)
-    ids = chosen(mas, args, ("active",), out)
+    ids = chosen(mas, args, (OF_STATUS,), out)
     if args.dry_run:
         return show_plan(mas, args, out, ids)
     # Scripts, which nobody can answer for, are not kept waiting.

@@ -11,6 +11,7 @@ from mas.model.errors import NoWorkspace
 from mas.model.reports import TeamList, TeamView
 from mas.model.teamfile import shipped_teams, team_file, view_in
 
+SUMMARY = "list the teams, or print one"
 EXAMPLES = """
 mas teams
 mas teams dev

@@ -10,6 +10,8 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, given_session_and_agent, one_agent, session_of
 from mas.model.errors import BadInput
 
+SUMMARY = "print the token that the API asks for"
+WHERE = "here"
 EXAMPLES = """
 mas token
 mas token --rotate

@@ -9,6 +9,8 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments
 from mas.model.views import SessionDetail
 
+SUMMARY = "bring an archived session back"
+OF_STATUS = "archived"
 EXAMPLES = """
 mas unarchive web
 mas unarchive --all
@@ -16,7 +18,7 @@ mas unarchive --all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "archived")
+    add_sessions(parser, OF_STATUS)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -29,5 +31,5 @@ def run(args: Arguments, out: Render) -> int:
     progress = out.progress("unpacking")
 
     return each_session(
-        args, out, ("archived",), lambda mas, session_id: mas.unarchive(session_id, progress), say, gone("archived")
+        args, out, (OF_STATUS,), lambda mas, session_id: mas.unarchive(session_id, progress), say, gone(OF_STATUS)
     )

@@ -9,6 +9,8 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments
 from mas.model.views import SessionDetail
 
+SUMMARY = "bring a deleted session back"
+OF_STATUS = "deleted"
 EXAMPLES = """
 mas list --status deleted
 mas undelete web
@@ -16,7 +18,7 @@ mas undelete web
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "deleted")
+    add_sessions(parser, OF_STATUS)
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -26,4 +28,4 @@ def run(args: Arguments, out: Render) -> int:
         out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
         out.line(session.session_id)
 
-    return each_session(args, out, ("deleted",), lambda mas, session_id: mas.undelete(session_id), say, gone("deleted"))
+    return each_session(args, out, (OF_STATUS,), lambda mas, session_id: mas.undelete(session_id), say, gone(OF_STATUS))

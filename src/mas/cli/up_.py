@@ -24,6 +24,8 @@ _TASKS = (
     "Write the announcement",
 )
 
+SUMMARY = "bring up a team and its web page, in a new workspace if needed"
+WHERE = "here"
 EXAMPLES = """
 mas up
 mas up ~/teams/shop

@@ -8,6 +8,8 @@ from mas.bootstrap import open_serving
 from mas.cli.command import Arguments
 from mas.cli.render import Render
 
+SUMMARY = "print an address that signs a browser in"
+WHERE = "here"
 EXAMPLES = """
 mas url
 xdg-open "$(mas url)"

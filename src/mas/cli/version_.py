@@ -7,6 +7,8 @@ import argparse
 from mas import __version__
 from mas.cli.render import Render
 
+SUMMARY = "print the version"
+WHERE = "nowhere"
 EXAMPLES = """
 mas version
 """

@@ -11,6 +11,9 @@ from mas.model.errors import Conflict, TimedOut
 from mas.model.message import UNTIL
 from mas.model.reports import Waited
 
+SUMMARY = "wait until agents are idle, ask or reply"
+FOR_AGENTS = "server"
+OF_STATUS = "active"
 EXAMPLES = """
 mas wait
 mas wait 00 --until idle --timeout 600

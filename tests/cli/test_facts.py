@@ -1,0 +1,48 @@
+"""What a command is stands in its file: a summary, examples, where it works, who may use it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+import mas.cli
+from mas.cli.main import COMMANDS, HIDDEN, load
+from mas.model.session import LISTED
+
+FACTS = {"SUMMARY", "EXAMPLES", "WHERE", "FOR_AGENTS", "OF_STATUS"}
+
+
+def test_every_command_file_is_a_command_and_the_other_way_round() -> None:
+    files = {
+        name[: -len("_.py")].replace("_", "-") for name in os.listdir(mas.cli.__path__[0]) if name.endswith("_.py")
+    }
+    files.discard("--init-")
+    assert sorted(files) == sorted([*COMMANDS, *HIDDEN])
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *HIDDEN])
+def test_a_command_file_has_its_facts_and_none_that_nobody_reads(command: str) -> None:
+    module = load(command)
+    assert (module.__doc__ or "").startswith(f"mas {command}: ")
+    assert 0 < len(module.SUMMARY) < 80
+    assert module.EXAMPLES.strip()
+    assert callable(module.arguments)
+    assert callable(module.run)
+    assert getattr(module, "WHERE", "here") in ("here", "own", "nowhere")
+    assert getattr(module, "FOR_AGENTS", "server") in ("server", "here")
+    assert getattr(module, "OF_STATUS", "active") in LISTED
+    source = inspect.getsource(cast(ModuleType, module))
+    assert set(re.findall("^([A-Z][A-Z_]*) = ", source, re.MULTILINE)) <= FACTS
+
+
+def test_a_command_imports_no_other_command() -> None:
+    script = "import sys; from mas.cli.main import load; load('list'); print(*(name for name in sys.modules))"
+    names = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert [name for name in names if name.startswith("mas.cli.") and name.endswith("_")] == ["mas.cli.list_"]
