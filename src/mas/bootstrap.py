@@ -36,7 +36,7 @@ from mas.store.workspace.registry import Registry
 from mas.store.workspace.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
-    from mas.model.reports import Diagnosis
+    from mas.model.upkeep import Diagnosis
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access

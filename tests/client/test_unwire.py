@@ -7,10 +7,11 @@ import json
 import pytest
 
 from mas.client.unwire import unwire
+from mas.model.agents import Variables
 from mas.model.event import Event, event_fields, parse_event
 from mas.model.message import Delivery, DeliveryState, Message, MessageList
-from mas.model.reports import Check, Diagnosis, Pruned, PrunePlan, Variables
 from mas.model.session import AgentRun
+from mas.model.upkeep import Check, Diagnosis, Pruned, PrunePlan
 from mas.model.views import AgentView, SessionInfo, SessionList, wire
 from mas.service.upkeep.prune import Policy
 

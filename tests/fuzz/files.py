@@ -22,8 +22,9 @@ from mas.model.errors import Corrupt
 from mas.model.event import Event
 from mas.model.ids import is_agent_id, is_session_id
 from mas.model.message import Delivery, DeliveryState, Message
-from mas.model.reports import ServerInfo, TeamView
+from mas.model.reports import TeamView
 from mas.model.run import Run
+from mas.model.server import ServerInfo
 from mas.model.session import Session, Status
 from mas.model.state import AgentState, fold
 from mas.model.teamfile import parse_team_file, shipped_teams, team_file
@@ -43,7 +44,7 @@ from mas.store.agent.directory import AgentPlace
 from mas.store.agent.hook_spool import spool_path
 from mas.store.agent.hooks import note_hook
 from mas.store.agent.launch import launch_path, read_launch, read_resume, write_launch
-from mas.store.agent.reports import last_report
+from mas.store.agent.self_reports import last_report
 from mas.store.files.pack import unpack_tree
 from mas.store.files.shellfile import parse_pairs, quote_pairs
 from mas.store.files.tree import remove_tree, walk

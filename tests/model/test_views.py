@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mas.model.reports import Check, Diagnosis
 from mas.model.session import Status
+from mas.model.upkeep import Check, Diagnosis
 from mas.model.views import AgentView, wire
 
 

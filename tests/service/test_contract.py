@@ -28,8 +28,8 @@ from mas.model.errors import (
 )
 from mas.model.ids import SessionId
 from mas.model.message import Delivery, DeliveryState
-from mas.model.reports import AgentStats, SessionStats, Stats
 from mas.model.run import Run, parse_run
+from mas.model.stats import AgentStats, SessionStats, Stats
 from mas.model.team import TEAMS, team_named
 from mas.model.views import SessionDetail
 from mas.service.local import LocalMas

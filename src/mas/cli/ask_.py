@@ -10,7 +10,7 @@ from mas.cli.send_ import add_message, message_text, whom
 from mas.cli.target import Arguments, add_as, add_session_option, speaker
 from mas.cli.wait_ import add_timeout, check
 from mas.model.ids import is_agent_id
-from mas.model.reports import Asked
+from mas.model.message import Asked
 
 SUMMARY = "send a message and wait for the answer"
 FOR_AGENTS = "server"

@@ -8,7 +8,7 @@ from mas.bootstrap import examine_machine
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
 from mas.model.errors import NoWorkspace
-from mas.model.reports import Diagnosis
+from mas.model.upkeep import Diagnosis
 
 SUMMARY = "check everything MAS needs"
 EXAMPLES = """

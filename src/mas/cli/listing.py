@@ -11,7 +11,7 @@ from mas.cli.render import Render
 from mas.model.session import LOST
 
 if TYPE_CHECKING:
-    from mas.model.reports import SessionStats
+    from mas.model.stats import SessionStats
     from mas.model.views import SessionDetail, SessionInfo
 
 Found = TypeVar("Found")

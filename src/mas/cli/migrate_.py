@@ -7,7 +7,7 @@ import argparse
 from mas.cli.command import Arguments, opened
 from mas.cli.entry import given_path
 from mas.cli.render import Render
-from mas.model.reports import Migration
+from mas.model.upkeep import Migration
 
 SUMMARY = "copy old workspaces and sessions into isolated ones"
 EXAMPLES = """

@@ -8,8 +8,8 @@ from mas.cli.command import Arguments, add_dry_run, add_yes, opened
 from mas.cli.listing import add_status
 from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
-from mas.model.reports import PrunePlan
 from mas.model.retention import parse_age
+from mas.model.upkeep import PrunePlan
 from mas.service.upkeep.prune import PRUNABLE, Policy
 
 SUMMARY = "remove old sessions"

@@ -6,7 +6,7 @@ import argparse
 
 from mas.cli.command import Arguments, opened
 from mas.cli.render import Render
-from mas.model.reports import Repair
+from mas.model.upkeep import Repair
 
 SUMMARY = "find and repair damage"
 EXAMPLES = """

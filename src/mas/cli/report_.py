@@ -8,7 +8,7 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import BadInput
-from mas.model.report import REPORTED
+from mas.model.self_report import REPORTED
 
 SUMMARY = "say, as an agent, what you are doing"
 FOR_AGENTS = "server"

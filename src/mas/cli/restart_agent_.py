@@ -7,8 +7,8 @@ import argparse
 from mas.cli.command import add_yes, each_agent, opened, work_of
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_agents, agents_of
+from mas.model.agents import RestartedAgent
 from mas.model.errors import BadInput
-from mas.model.reports import RestartedAgent
 from mas.settings import inside
 
 SUMMARY = "start an agent again after it exited"

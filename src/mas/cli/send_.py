@@ -11,8 +11,7 @@ from mas.cli.render import Render, count
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import SessionId
-from mas.model.message import LARGEST, DeliveryState
-from mas.model.reports import Sent
+from mas.model.message import LARGEST, DeliveryState, Sent
 from mas.service.mas import Mas
 
 SUMMARY = "send a message to agents"

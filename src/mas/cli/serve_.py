@@ -9,7 +9,7 @@ from mas.cli.command import Arguments, opened
 from mas.cli.entry import given_path
 from mas.cli.render import Render
 from mas.model.errors import BadInput, MasError, ServerRunning
-from mas.model.reports import ServerInfo
+from mas.model.server import ServerInfo
 
 SUMMARY = "serve the workspace over HTTP"
 WHERE = "here"

@@ -8,9 +8,9 @@ from mas.cli.command import opened
 from mas.cli.listing import status_of
 from mas.cli.render import Render, count, when
 from mas.cli.target import Arguments, add_session, given_session, session_of
+from mas.model.agents import AgentList
 from mas.model.isolation import Isolation, Mode, SessionLimits, shown_limits, shown_policy
 from mas.model.principal import named_by
-from mas.model.reports import AgentList
 from mas.model.state import NO_REPORTS
 from mas.model.views import AgentView, SessionDetail
 

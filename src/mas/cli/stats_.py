@@ -9,7 +9,7 @@ from mas.cli.listing import add_limit, add_output, add_sort, add_watch, by_name,
 from mas.cli.render import Render, count, size
 from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.isolation import shown_size
-from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
+from mas.model.stats import AgentStats, HostStats, SessionStats, Stats
 
 SUMMARY = "show sessions, running agents, CPU, memory and disk"
 EXAMPLES = """

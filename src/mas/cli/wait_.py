@@ -8,8 +8,7 @@ from mas.cli.command import opened, seconds
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_as, add_session_option, session_and_target, speaker
 from mas.model.errors import Conflict, TimedOut
-from mas.model.message import UNTIL
-from mas.model.reports import Waited
+from mas.model.message import UNTIL, Waited
 
 SUMMARY = "wait until agents are idle, ask or reply"
 FOR_AGENTS = "server"

@@ -11,7 +11,7 @@ import httpx
 
 from mas.model import errors
 from mas.model.errors import BadInput, MasError, NoServer, NotSignedIn
-from mas.model.reports import LoginCode
+from mas.model.server import LoginCode
 
 if TYPE_CHECKING:
     import ssl

@@ -10,37 +10,21 @@ from urllib.parse import quote
 
 from mas.client.connection import Connection
 from mas.client.unwire import unwire
+from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
 from mas.model.isolation import TierView
-from mas.model.message import MessageList, parse_message
-from mas.model.report import parse_report
-from mas.model.reports import (
-    AgentList,
-    AgentOutput,
-    AgentReport,
-    Diagnosis,
-    Health,
-    LogText,
-    MessageCounts,
-    Migration,
-    ProviderList,
-    ProviderView,
-    PrunePlan,
-    Repair,
-    RestartedAgent,
-    Sent,
-    Stats,
-    TeamList,
-    TeamView,
-    Variables,
-    Waited,
-)
+from mas.model.message import MessageCounts, MessageList, Sent, Waited, parse_message
+from mas.model.reports import ProviderList, ProviderView, TeamList, TeamView
 from mas.model.run import Run, run_body
+from mas.model.self_report import AgentReport, parse_report
+from mas.model.server import Health
 from mas.model.session import Gone, Status
+from mas.model.stats import Stats
+from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
 from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
 from mas.service.mas import Progress
 from mas.settings import read_token

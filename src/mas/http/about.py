@@ -9,7 +9,8 @@ from mas import __version__
 from mas.http.dependencies import Product
 from mas.http.docs import page
 from mas.http.wire import answer, answers, refused
-from mas.model.reports import Health, ProviderList, TeamList
+from mas.model.reports import ProviderList, TeamList
+from mas.model.server import Health
 
 router = APIRouter(tags=["about"])
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Body, Query, Response
 
 from mas.http.dependencies import Caller, Product, SessionPath, known
 from mas.http.wire import AgentPath, ReportBody, RestartBody, answer, answers
+from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.errors import Forbidden
-from mas.model.reports import AgentList, AgentOutput, AgentReport, LogText, RestartedAgent, Variables
+from mas.model.self_report import AgentReport
 
 router = APIRouter(tags=["agents"])
 

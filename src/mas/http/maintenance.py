@@ -9,7 +9,8 @@ from fastapi import APIRouter, Body, Response
 from mas.http.dependencies import OnlySession, Product
 from mas.http.wire import MigrateBody, PruneBody, RepairBody, answer, answers
 from mas.model.ids import SessionId
-from mas.model.reports import Diagnosis, Migration, PrunePlan, Repair, Stats
+from mas.model.stats import Stats
+from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
 from mas.service.upkeep.prune import Policy
 
 router = APIRouter(tags=["upkeep"])

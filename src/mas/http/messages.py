@@ -12,9 +12,8 @@ from mas.http.dependencies import Caller, Product, SessionPath, known
 from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
-from mas.model.message import Box, MessageList
+from mas.model.message import Box, MessageCounts, MessageList, Sent, Waited
 from mas.model.principal import Principal
-from mas.model.reports import MessageCounts, Sent, Waited
 
 router = APIRouter(tags=["messages"])
 

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily, Metric
 from starlette.types import Scope
 
-from mas.model.reports import SessionStats
 from mas.model.state import State
+from mas.model.stats import SessionStats
 from mas.service.mas import Mas
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -25,7 +25,7 @@ from mas.http.idle import until_gone, until_idle
 from mas.http.limits import Limits
 from mas.http.log import LogHandler, RequestLog
 from mas.model.errors import BadInput, Unavailable
-from mas.model.reports import ServerInfo
+from mas.model.server import ServerInfo
 from mas.settings import DEFAULT_PORT
 
 _MORE_PORTS = 20

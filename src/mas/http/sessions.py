@@ -11,8 +11,8 @@ from mas.http.dependencies import Product, SessionPath, known
 from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answers, rendered
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
-from mas.model.reports import SessionStats
 from mas.model.session import Listed
+from mas.model.stats import SessionStats
 from mas.model.views import SessionDetail, SessionInfo, SessionList
 
 router = APIRouter(tags=["sessions"])

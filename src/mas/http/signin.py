@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from mas.http.wire import answer, answers
 from mas.model.errors import NotSignedIn
-from mas.model.reports import LoginCode
+from mas.model.server import LoginCode
 from mas.service.access import CODE_LIFE, COOKIE_LIFE, Access
 
 router = APIRouter(tags=["sign in"])

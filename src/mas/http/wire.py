@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.ids import UUID4
 from mas.model.message import LARGEST, Until
-from mas.model.report import LONGEST_REPORT, Reported
+from mas.model.self_report import LONGEST_REPORT, Reported
 from mas.model.team import Restart
 from mas.model.views import camel, wire
 

@@ -87,6 +87,48 @@ class MessageList(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class Sent(NamedTuple):
+    """A message and how far it came with each agent."""
+
+    session_id: str
+    target: str
+    agents: tuple[str, ...]
+    bytes: int
+    id: str
+    deliveries: tuple[Delivery, ...]
+
+
+class Standing(NamedTuple):
+    """How an agent was at the end of a wait, and in its own words."""
+
+    agent: str
+    state: str
+    text: str
+
+
+class Waited(NamedTuple):
+    """How a wait ended: `reached`, `timeout`, or with an agent that is `blocked` or `exited`; and who wrote back."""
+
+    until: str
+    end: str
+    agents: tuple[Standing, ...]
+    reply: Message | None = None
+
+
+class Asked(NamedTuple):
+    """A question and its answer: the message that came back, or else what the agent's terminal shows."""
+
+    sent: Sent
+    waited: Waited
+    output: str | None
+
+
+class MessageCounts(NamedTuple):
+    """How many deliveries are in each state."""
+
+    counts: dict[str, int]
+
+
 def _word(name: str) -> str:
     """A name as one word that ends nothing."""
     return re.sub(r"[\s\[\]]", "_", name)

@@ -21,26 +21,17 @@ from mas.settings import legacy_home
 from mas.store.files.atomic import disk_errors
 
 if TYPE_CHECKING:
+    from mas.model.agents import AgentOutput, RestartedAgent
     from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.isolation import TierView
-    from mas.model.message import MessageList
-    from mas.model.reports import (
-        AgentOutput,
-        AgentReport,
-        Diagnosis,
-        Migration,
-        ProviderView,
-        PrunePlan,
-        Repair,
-        RestartedAgent,
-        Sent,
-        Stats,
-        TeamView,
-        Waited,
-    )
+    from mas.model.message import MessageList, Sent, Waited
+    from mas.model.reports import ProviderView, TeamView
     from mas.model.run import Run
+    from mas.model.self_report import AgentReport
+    from mas.model.stats import Stats
+    from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.local_terminal import WatchedTeams
     from mas.service.agents.terminal import Terminal

@@ -6,27 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from mas.model.agents import AgentOutput, RestartedAgent
     from mas.model.approvals import AgentAnswer, ApprovalList
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
     from mas.model.isolation import TierView
-    from mas.model.message import MessageList
-    from mas.model.reports import (
-        AgentOutput,
-        AgentReport,
-        Diagnosis,
-        Migration,
-        ProviderView,
-        PrunePlan,
-        Repair,
-        RestartedAgent,
-        Sent,
-        Stats,
-        TeamView,
-        Waited,
-    )
+    from mas.model.message import MessageList, Sent, Waited
+    from mas.model.reports import ProviderView, TeamView
     from mas.model.run import Run
+    from mas.model.self_report import AgentReport
+    from mas.model.stats import Stats
+    from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.terminal import Terminal
     from mas.service.upkeep.prune import Policy

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from mas.model.errors import MasError, NoServer, Unavailable
-from mas.model.reports import ServerInfo
+from mas.model.server import ServerInfo
 from mas.runtime.host import start_detached
 from mas.settings import OF_AN_AGENT, ServerStart, Settings
 from mas.store.files.atomic import ensure_directory, write_atomic

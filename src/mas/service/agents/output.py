@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mas.model.agents import AgentOutput
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
-from mas.model.reports import AgentOutput
 from mas.service.agents.living import panes_of, place_of, running_pane, running_panes
 from mas.service.messages.routing import check_may_read
 from mas.service.world import World

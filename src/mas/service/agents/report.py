@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from mas.model.ids import SessionId
-from mas.model.report import parse_report, parse_reported
-from mas.model.reports import AgentReport
+from mas.model.self_report import AgentReport, parse_report, parse_reported
 from mas.model.session import Status
 from mas.service.agents.living import not_running
 from mas.service.world import World
-from mas.store.agent.reports import keep_report
+from mas.store.agent.self_reports import keep_report
 
 
 def report(world: World, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:

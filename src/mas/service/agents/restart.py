@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mas.model.agents import RestartedAgent
 from mas.model.errors import Conflict
 from mas.model.ids import SessionId
-from mas.model.reports import RestartedAgent
 from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import Owner, end_agent

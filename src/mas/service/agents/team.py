@@ -23,7 +23,7 @@ from mas.service.isolation.limits import Holding, held, hold, let_go
 from mas.service.world import World
 from mas.store.agent.hook_spool import spool_path
 from mas.store.agent.launch import gate_path, launch_path, write_launch
-from mas.store.agent.reports import forget_reports
+from mas.store.agent.self_reports import forget_reports
 from mas.store.files.atomic import ensure_directory, open_lock, remove_file, try_lock
 from mas.store.layout import PRIVATE_DIR
 

@@ -13,7 +13,7 @@ from mas.runtime.runtime import PaneState
 from mas.service.agents.living import panes_of, state_and_restarts
 from mas.service.inspect.activity import last_activity
 from mas.service.world import World
-from mas.store.agent.reports import last_report
+from mas.store.agent.self_reports import last_report
 
 
 def show(world: World, session_id: SessionId) -> SessionDetail:

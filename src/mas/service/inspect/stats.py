@@ -7,9 +7,9 @@ from collections import Counter
 
 from mas.model.errors import Corrupt, NoSession
 from mas.model.ids import SessionId, tmux_name
-from mas.model.reports import AgentStats, HostStats, SessionStats, Stats
 from mas.model.session import Status
 from mas.model.state import State
+from mas.model.stats import AgentStats, HostStats, SessionStats, Stats
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.usage import Host, Use, Whose
 from mas.service.agents.living import reported_state, state_of

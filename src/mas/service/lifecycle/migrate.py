@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from mas.model.errors import BadInput, Corrupt, NotFound
 from mas.model.ids import SessionId, is_session_id, near_name, shown
-from mas.model.reports import Migrated, Migration
 from mas.model.run import Run, parse_run
+from mas.model.upkeep import Migrated, Migration
 from mas.service.lifecycle.new_copy import copied
 from mas.service.lifecycle.start import draw_id
 from mas.service.upkeep.reconcile import entries_of

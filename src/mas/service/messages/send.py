@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from mas.model.errors import AgentExited, Conflict, MasError
 from mas.model.ids import SessionId, parse_name
-from mas.model.message import PERSON, Delivery, DeliveryState, Message, parse_message, parse_message_id
-from mas.model.reports import Sent
+from mas.model.message import PERSON, Delivery, DeliveryState, Message, Sent, parse_message, parse_message_id
 from mas.model.session import Session
 from mas.model.team import Agent, Team
 from mas.runtime.runtime import Paste

@@ -7,8 +7,7 @@ import time
 
 from mas.model.errors import BadInput
 from mas.model.ids import SessionId, shown
-from mas.model.message import PERSON, UNTIL, Message
-from mas.model.reports import Standing, Waited
+from mas.model.message import PERSON, UNTIL, Message, Standing, Waited
 from mas.model.session import Session
 from mas.model.state import AgentState, State
 from mas.runtime.runtime import PaneState

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from mas.model.errors import MasError
 from mas.model.isolation import Mode
-from mas.model.reports import Check, Diagnosis
+from mas.model.upkeep import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.runtime.limits.cgroups import ground, leave
 from mas.runtime.limits.scope import Logout, Scopes

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from mas.model.errors import BadInput, BadTransition, Conflict, Corrupt, NotFound
 from mas.model.ids import SessionId
-from mas.model.reports import Pruned, PrunePlan
 from mas.model.retention import ARCHIVE, TRASH
 from mas.model.session import Gone, Status
+from mas.model.upkeep import Pruned, PrunePlan
 from mas.service.lifecycle.archive import archive
 from mas.service.lifecycle.delete import delete
 from mas.service.upkeep.reconcile import reconcile

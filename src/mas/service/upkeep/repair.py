@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from mas.model.errors import Busy, Corrupt, MasError
 from mas.model.ids import SessionId, tmux_name
 from mas.model.isolation import Isolation, Tier
-from mas.model.reports import Finding, Repair
 from mas.model.run import GENERIC, Run
 from mas.model.session import Session, Status
 from mas.model.team import CUSTOM, Agent, Team, Unit
+from mas.model.upkeep import Finding, Repair
 from mas.runtime.runtime import Place
 from mas.runtime.sandbox.rules import from_options
 from mas.service.isolation.account import find_account

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from mas.model.errors import BadInput, Conflict, MasError, NotFound
 from mas.model.ids import SessionId
 from mas.model.isolation import shown_size
-from mas.model.reports import Pruned, PrunePlan
 from mas.model.retention import REMOVE, Retention, shown_age
 from mas.model.session import Gone, Status
+from mas.model.upkeep import Pruned, PrunePlan
 from mas.service.upkeep.prune import age_of, carry_out, disk_of
 from mas.service.upkeep.reconcile import reconcile
 from mas.service.world import World

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import Conflict, ServerRunning, Unavailable
 from mas.model.fields import parse_json
-from mas.model.reports import ServerInfo
+from mas.model.server import ServerInfo
 from mas.store.files.atomic import (
     ensure_directory,
     open_lock,

@@ -1,8 +1,7 @@
 """Reports: what an agent says of itself, in a line or a few."""
 
-from __future__ import annotations
-
-from typing import Literal, get_args
+# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput
 from mas.model.ids import shown
@@ -13,6 +12,16 @@ LONGEST_REPORT = 2000
 Reported = Literal[State.WORKING, State.IDLE, State.BLOCKED, State.ERROR]
 REPORTED: tuple[State, ...] = get_args(Reported)
 _ALLOWED_CONTROLS = "\n\t"
+
+
+class AgentReport(NamedTuple):
+    """What an agent says it is doing."""
+
+    session_id: str
+    agent: str
+    text: str
+    state: str | None
+    at: str
 
 
 def parse_report(text: str) -> str:
