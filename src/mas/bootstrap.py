@@ -77,7 +77,7 @@ def own_server(here: Inside) -> ServerAddress | None:
 
     found = find(here.directory or "")
     if found is None and here.is_isolated:
-        raise NoServer("No server runs for this workspace, and an isolated agent has no other way to MAS", _OUTSIDE)
+        raise NoServer("No server is running for this workspace, and an isolated agent needs one", _OUTSIDE)
     return ServerAddress(found.url, here.token, found.certificate) if found else None
 
 

@@ -36,7 +36,7 @@ def test_commands_are_offered_first(bare: Site) -> None:
 
 
 def test_each_candidate_says_what_it_is(bare: Site) -> None:
-    assert bare.mas("complete", "--", "attac").stdout == "attach\tsee a session in tmux\n"
+    assert bare.mas("complete", "--", "attac").stdout == "attach\topen a session in tmux\n"
 
 
 def test_options_are_offered_until_they_are_used(bare: Site) -> None:

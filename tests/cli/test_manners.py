@@ -93,7 +93,7 @@ def test_a_message_that_waits_is_queued_and_not_sent(site: Site) -> None:
     site.mas("send", "00", "/ask may I?")
     until(lambda: "blocked" in site.mas("show").stdout, "a question")
     done = site.mas("send", "--wait", "0", "00", "hello there")
-    assert done.stderr.startswith("Queued 11 bytes for 00 (agent 00 waits for an answer")
+    assert re.match(r"Queued 11 bytes for 00 \(m-\w+\): agent 00 is waiting for an answer", done.stderr)
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -93,7 +93,7 @@ def ask(site: Site, session: str, question: str) -> None:
 def test_what_agents_ask_is_in_one_inbox_and_answered_from_the_command_line(site: Site) -> None:
     first, second = demo(site), demo(site, "--team", "pair", "--name", "Ann")
     assert site.json("approvals")["approvals"] == []
-    assert site.mas("approvals").stderr == "No agent waits for an answer\n"
+    assert site.mas("approvals").stderr == "No agent is waiting for a decision\n"
     ask(site, first, "remove it all")
     (found,) = site.json("approvals")["approvals"]
     since = found.pop("since")

@@ -97,7 +97,7 @@ def test_several_sessions_come_back_at_once(site: Site) -> None:
         site.mas(there, *yes, "one", "two", "three")
         assert site.mas(back, "one", "two").stdout.split() == made[:2]
         assert site.mas(back, "--all").stdout.split() == made[2:]
-        assert f"No session is {which}" in site.mas(back, "--all").stderr
+        assert f"No session has the status {which}" in site.mas(back, "--all").stderr
     assert set(site.statuses()) == set(made)
 
 

@@ -65,7 +65,7 @@ def test_without_a_server_an_isolated_agent_is_told_what_to_run_outside(site: Si
     mas = shut_in(site, session, "21")
     for args in (["send", "23", "x"], ["show"], ["wait", "23"]):
         done = mas(*args, code=7)
-        assert "No server runs" in done.stderr
+        assert "No server is running" in done.stderr
         assert "mas serve --detach" in done.stderr
     for command in ("list", "token"):
         assert "not for an isolated agent" in mas(command, code=8).stderr
@@ -83,7 +83,7 @@ def test_the_address_of_a_server_that_was_killed_is_known_for_it(served: Served)
     mas("report", "busy")
     served.kill()
     assert os.path.exists(url_file(site))
-    assert "No server runs" in mas("report", "busy", code=7).stderr
+    assert "No server is running" in mas("report", "busy", code=7).stderr
     # Others who look do not take each other for the server.
     with open(url_file(site), "rb"):
         env = read_launch(launch_path(site.session(session), "21"))[1]

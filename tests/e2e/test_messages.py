@@ -393,11 +393,11 @@ def test_nothing_is_typed_to_an_agent_that_waits_for_an_answer(site: Site) -> No
     until(lambda: state("21") == "blocked", "its question")
     before = site.mas("output", session, "21").stdout
     done = site.mas("send", "--session", session, "all", "hello to all")
-    assert "for 21 (agent 21 waits for an answer (permission: may I go on?))" in done.stderr
+    assert "queued for 21: agent 21 is waiting for an answer (permission: may I go on?)" in done.stderr
     assert site.mas("output", session, "21").stdout == before
     assert state("21") == "blocked"
     assert states(inbox(site, session)[-1]) == {
-        "21": ("queued", "agent 21 waits for an answer (permission: may I go on?)"),
+        "21": ("queued", "agent 21 is waiting for an answer (permission: may I go on?)"),
         "23": ("acknowledged", None),
     }
     site.mas("send", "--session", session, "--force", "21", "not even so")

@@ -123,7 +123,7 @@ def test_what_cannot_be_restarted_says_why(site: Site) -> None:
         mas.restart_agent(session, "21")
     assert "mas show" in site.mas("restart-agent", session, code=2).stderr
     inside = {"MAS_SESSION_ID": session, "MAS_AGENT_ID": "23"}
-    assert "This is agent 23" in site.mas("restart-agent", "23", "--force", env=inside, code=2).stderr
+    assert "Agent 23 cannot restart itself" in site.mas("restart-agent", "23", "--force", env=inside, code=2).stderr
 
 
 def test_of_two_restarts_at_once_one_starts_the_agent(site: Site) -> None:

@@ -115,7 +115,7 @@ def test_only_lost_sessions_come_back_with_all_and_what_somebody_stopped_is_name
 
     done = site.mas("restore", "--all")
     assert set(done.stdout.split()) == set(lost)
-    assert "1 session was stopped on purpose; also those: mas restore --all --stopped" in done.stderr
+    assert "1 session was stopped on purpose; those too: mas restore --all --stopped" in done.stderr
     assert site.statuses() == dict.fromkeys(lost, "active") | {stopped: "stopped"}
     assert (site.json("show", lost[0])["lost"], site.json("show", lost[0])["stoppedAt"]) == (False, None)
     assert site.mas("restore", "--all").stdout == ""

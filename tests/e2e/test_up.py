@@ -62,7 +62,7 @@ def test_what_up_says_to_type_next_works_as_printed(bare: Site, on_path: bool) -
     typed = bare.run(["bash", "-c", f"{first}\nmas list\n{stop}\n{end}"], cwd=place, env=env)
     assert "active" in typed.stdout
     assert "Stopped mas-" in typed.stderr
-    assert "Ended the server" in typed.stderr
+    assert "Stopped the server" in typed.stderr
 
 
 def test_without_tmux_up_makes_nothing(bare: Site) -> None:

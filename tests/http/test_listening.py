@@ -214,7 +214,7 @@ class TestOneServer:
         served.kill()
         assert os.path.exists(served.socket)
         assert os.path.exists(served.site.path("logs", "api.pid"))
-        assert served.site.mas("serve", "--stop").stderr.startswith("No server runs")
+        assert served.site.mas("serve", "--stop").stderr.startswith("No server is running")
         assert served.site.mas("url", code=None).returncode != 0
         served.restart()
         assert served.on_socket().get("/sessions").status_code == 200
@@ -256,7 +256,7 @@ class TestOneServer:
             assert site.json("serve", "--stop")["pid"] == first["pid"]
         finally:
             site.mas("serve", "--stop")
-        assert site.mas("serve", "--stop").stderr.startswith("No server runs")
+        assert site.mas("serve", "--stop").stderr.startswith("No server is running")
         server = site.path("sessions", ".mas", "server")
         assert not {"api.sock", "server.json"} & set(os.listdir(server))
         assert not os.path.exists(site.path("logs", "api.pid"))

@@ -87,14 +87,14 @@ def test_one_whose_word_was_removed_is_named_and_can_be_stopped(served: Served) 
     assert f"process {served.pid}" in site.mas("serve", "--port", "0", code=4).stderr
     assert f"process {served.pid}" in site.mas("serve", "--stop").stderr
     wait_ended(served)
-    assert site.mas("serve", "--stop").stderr.startswith("No server runs")
+    assert site.mas("serve", "--stop").stderr.startswith("No server is running")
 
 
 def test_the_server_of_a_workspace_that_was_moved_ends_and_leaves_nothing_there(served: Served) -> None:
     site, there = served.site, f"{served.site.root}-moved"
     os.rename(site.root, there)
     said = site.mas("url", "--workspace", there, env={"MAS_WORKSPACE_ROOT": ""}, cwd=site.home, code=7).stderr
-    assert "No server runs" in said
+    assert "No server is running" in said
     wait_ended(served)
     assert not any(os.path.exists(os.path.join(there, *names)) for names in ANNOUNCED)
 

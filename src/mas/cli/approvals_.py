@@ -10,7 +10,7 @@ from mas.cli.render import Render
 from mas.cli.target import SESSION_HELP, Arguments, add_session, given_session
 from mas.model.approvals import ApprovalList
 
-SUMMARY = "list the agents that wait for your decision"
+SUMMARY = "list agents that are waiting for your decision"
 OF_STATUS = "active"
 EXAMPLES = """
 mas approvals
@@ -20,9 +20,9 @@ mas approvals --json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session(parser, f"{SESSION_HELP}; left out: all that are active")
-    add_limit(parser, "at most the N that have waited longest")
-    add_output(parser, "SESSION:AGENT", "the same")
+    add_session(parser, f"{SESSION_HELP}; default: all active sessions")
+    add_limit(parser, "show only the N agents that have waited longest")
+    add_output(parser, "SESSION:AGENT", "only SESSION:AGENT")
     add_utc(parser)
     add_watch(parser)
 
@@ -50,7 +50,7 @@ def _show(found: ApprovalList, args: Arguments, out: Render) -> None:
 
 def _text(found: ApprovalList, out: Render) -> None:
     if not found.approvals:
-        out.talk("No agent waits for an answer")
+        out.talk("No agent is waiting for a decision")
         return
     more = ("ROLE", "PROVIDER") if out.is_wide else ()
     out.table(

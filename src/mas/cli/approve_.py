@@ -1,4 +1,4 @@
-"""mas approve: Allow what an agent asks for, and wait until it has taken the answer."""
+"""mas approve: Approve what an agent asks for, and wait until the agent has received the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments, add_agents, agents_of
 from mas.model.approvals import AgentAnswer
 
-SUMMARY = "allow what an agent asks for"
+SUMMARY = "approve what an agent asks for"
 OF_STATUS = "active"
 EXAMPLES = """
 mas approve 00
@@ -18,7 +18,7 @@ mas approve web:21 web:00
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_agents(parser, "the agent that asks (two digits), or several")
+    add_agents(parser, "one or more waiting agents (two digits each)")
 
 
 def run(args: Arguments, out: Render) -> int:

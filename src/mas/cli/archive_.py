@@ -1,4 +1,4 @@
-"""mas archive: Pack stopped sessions, each into one compressed file that is read back before the original goes."""
+"""mas archive: Pack each stopped session into one compressed file, verify the file, then remove the original."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     def say(session: SessionInfo) -> None:
-        out.talk(f"Archived {session.tmux_session}; back with: mas unarchive {session.session_id[:8]}")
+        out.talk(f"Archived {session.tmux_session}; to bring it back: mas unarchive {session.session_id[:8]}")
         out.line(session.session_id)
 
     progress = out.progress("packing")

@@ -1,4 +1,4 @@
-"""mas ask: Send a message and wait for the answer: what is written back, or what the agent shows once idle."""
+"""mas ask: Send a message and wait for the answer: a reply, or without one the screen of the idle agent."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SHOWN = 50
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_option(parser)
-    add_as(parser, "as which agent (default: the agent you are, else a person)")
-    parser.add_argument("--reply", action="store_true", help="only what is written back counts as an answer")
+    add_as(parser, "send as this agent (default: the agent you run as, else a person)")
+    parser.add_argument("--reply", action="store_true", help="accept only a reply as the answer")
     add_timeout(parser)
     add_message(parser)
 

@@ -1,4 +1,4 @@
-"""mas attach: See a session in tmux (Ctrl-b d leaves it running), with an agent's pane selected."""
+"""mas attach: Open a session in tmux. Ctrl-b d leaves tmux and keeps the session running."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mas.cli.command import opened
 from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, session_and_agent
 
-SUMMARY = "see a session in tmux"
+SUMMARY = "open a session in tmux"
 OF_STATUS = "active"
 EXAMPLES = """
 mas attach

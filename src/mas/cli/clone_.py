@@ -17,7 +17,7 @@ mas clone web --start
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session(parser)
-    parser.add_argument("--name", help="a name for the new session (default: the same, with a number)")
+    parser.add_argument("--name", help="a name for the new session (default: the old name with a number)")
     parser.add_argument("--start", action="store_true", help="start the new session at once")
     add_no_server(parser)
 

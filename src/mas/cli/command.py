@@ -40,7 +40,7 @@ def opened(args: Arguments) -> Mas:
 
 
 def add_no_server(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-server", action="store_true", help="do not bring up the workspace's server with it")
+    parser.add_argument("--no-server", action="store_true", help="do not start the workspace's server")
 
 
 def summon_server(args: Arguments, out: Render) -> None:
@@ -66,7 +66,7 @@ def add_sessions(parser: argparse.ArgumentParser, which: str, text: str = SESSIO
     """`SESSION…` or `--all`, and `--dry-run`."""
     parser.add_argument("sessions", nargs="*", metavar="SESSION", help=text)
     parser.add_argument("--session", dest="named", action="append", metavar="SESSION", help=argparse.SUPPRESS)
-    parser.add_argument("--all", action="store_true", help=f"all {which} sessions")
+    parser.add_argument("--all", action="store_true", help=f"all sessions that are {which}")
     add_dry_run(parser)
 
 
@@ -75,7 +75,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def need_sessions(args: Arguments) -> None:
@@ -83,9 +83,9 @@ def need_sessions(args: Arguments) -> None:
     args.sessions = [whole(word) for word in (*args.sessions, *(args.named or ()))]
     args.named = None
     if args.sessions and args.all:
-        raise BadInput("Name sessions or say --all, not both", f"mas {args.command} --all")
+        raise BadInput("Give sessions or --all, not both", f"mas {args.command} --all")
     if not args.sessions and not args.all:
-        raise BadInput("Which session? Name one or more, or say --all", f"mas list; mas {args.command} SESSION")
+        raise BadInput("No session given: name one or more, or use --all", f"mas list; mas {args.command} SESSION")
 
 
 def chosen(mas: Mas, args: Arguments, statuses: tuple[str, ...], out: Render, find: Find = resolved) -> list[SessionId]:
@@ -94,7 +94,7 @@ def chosen(mas: Mas, args: Arguments, statuses: tuple[str, ...], out: Render, fi
         return list(dict.fromkeys(find(mas, reference) for reference in args.sessions))
     ids = [SessionId(info.session_id) for status in statuses for info in mas.list(status=status).sessions]
     if not ids:
-        out.talk(f"No session is {' or '.join(statuses)}")
+        out.talk(f"No session has the status {' or '.join(statuses)}")
     return ids
 
 

@@ -1,7 +1,7 @@
-"""mas complete: What could stand where the cursor is; called by the completion scripts.
+"""mas complete: List the completions of an unfinished command line; the completion scripts call this.
 
-Prints one candidate per line, a tab, and a few words about it. `:files` and `:directories` ask the shell
-for its own completion of paths. Whatever goes wrong, it says nothing: a prompt is no place for complaints.
+Prints one candidate per line, a tab, and a short description. `:files` and `:directories` ask the shell to
+complete paths by itself. Errors are not shown, so that the prompt stays clean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mas.model.ids import is_agent_id
 from mas.service.mas import Mas
 from mas.settings import ServerOptions, inside, server_address
 
-SUMMARY = "print what could stand at the cursor; called by the completion scripts"
+SUMMARY = "list completions; called by the completion scripts"
 WHERE = "own"
 EXAMPLES = """
 mas complete -- stop 55
@@ -28,7 +28,7 @@ mas complete -- stop 55
 Candidate = tuple[str, str]
 
 _PATHS = {"FILE": ":files", "DIR": ":directories"}
-_GROUPS = {"managers": "the first of every unit", "all": "everybody", "person": "whoever reads the inbox"}
+_GROUPS = {"managers": "the first agent of every unit", "all": "every agent", "person": "the people who read the inbox"}
 # Names that no shell would take apart.
 _PLAIN = re.compile(r"[\w.@+-]+")
 # Looking at a session asks tmux once; a prompt must not wait for hundreds.
@@ -58,7 +58,7 @@ class Line(NamedTuple):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("line", nargs="*", help="the words of the command line, the last one unfinished")
+    parser.add_argument("line", nargs="*", help="the words of the command line; the last one may be unfinished")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -1,4 +1,4 @@
-"""mas delete: Stop sessions and move them to the trash, from which undelete brings them back."""
+"""mas delete: Stop sessions and move them to the trash; mas undelete brings them back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ mas delete --all --yes
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "stopped and damaged")
+    add_sessions(parser, "stopped or damaged (status error)")
     add_yes(parser)
 
 
@@ -45,13 +45,13 @@ def run(args: Arguments, out: Render) -> int:
         return show_plan(mas, args, out, ids)
     if ids and not args.yes:
         if not out.can_ask:
-            raise BadInput("Deleting needs --yes where nobody can be asked", f"mas delete {_again(args)} --yes")
+            raise BadInput("Confirmation is needed, and there is no terminal", f"mas delete {_again(args)} --yes")
         if not out.ask(_question(ids, mas)):
             out.talk("Nothing was deleted")
             return 1
 
     def say(session: SessionInfo) -> None:
-        out.talk(f"Deleted {session.tmux_session}; back with: mas undelete {session.session_id[:8]}")
+        out.talk(f"Deleted {session.tmux_session}; to bring it back: mas undelete {session.session_id[:8]}")
         out.line(session.session_id)
 
     return do_each(mas, args, out, ids, lambda mas, session_id: mas.delete(session_id), say)

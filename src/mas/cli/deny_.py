@@ -1,4 +1,4 @@
-"""mas deny: Deny what an agent asks for, and wait until it has taken the answer."""
+"""mas deny: Deny what an agent asks for, and wait until the agent has received the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ mas deny web:21
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_agents(parser, "the agent that asks (two digits), or several")
+    add_agents(parser, "one or more waiting agents (two digits each)")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -1,4 +1,4 @@
-"""mas doctor: Check everything MAS needs and say what to do where something is missing."""
+"""mas doctor: Check everything MAS needs, and show how to fix what is missing."""
 
 from __future__ import annotations
 

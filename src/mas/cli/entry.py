@@ -18,7 +18,7 @@ _AT_ONCE = 1 << 16
 def everything(what: str) -> bytes:
     """All of standard input; `what` is told to whoever gave none."""
     if sys.stdin is None:
-        raise BadInput(f"There is no {what}, and no standard input to read one from")
+        raise BadInput(f"No {what} given, and there is no standard input to read one from")
     return b"".join(iter(_some, b""))
 
 
@@ -35,7 +35,7 @@ def content(name: str, most: int) -> bytes:
         with open(name, "rb", opener=at_once) as file:
             data = file.read(most + 1)
     except FileNotFoundError:
-        raise NotFound(f"No file {shown(name)}") from None
+        raise NotFound(f"There is no file {shown(name)}") from None
     except OSError as error:
         raise BadInput(f"Cannot read {shown(name)}: {error.strerror}") from None
     if len(data) > most:

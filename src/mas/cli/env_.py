@@ -21,11 +21,11 @@ eval "$(mas env web:21)"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "with an agent (two digits), also what makes a program that agent")
-    for spelling, text in (("--as", "which agent to be"), ("--agent", argparse.SUPPRESS)):
+    add_session_and_agent(parser, "with an agent (two digits), also the variables that make a program act as it")
+    for spelling, text in (("--as", "the agent to act as"), ("--agent", argparse.SUPPRESS)):
         parser.add_argument(spelling, dest="as_agent", metavar="AGENT", help=text)
     parser.add_argument(
-        "--shell-lib", action="store_true", help="print where session.sh is, functions for bash to source"
+        "--shell-lib", action="store_true", help="print the path of session.sh, bash functions to source"
     )
 
 
@@ -55,6 +55,6 @@ def _shell_library() -> str:
     installed = next((str(file.locate()) for file in files if file.match("share/mas/lib/session.sh")), None)
     if installed is None:
         raise NotFound(
-            "session.sh is neither beside this mas nor installed with it", "install mas from its wheel again"
+            "session.sh was not installed with mas, and is not next to it", "install mas again from its wheel"
         )
     return os.path.realpath(installed)

@@ -1,7 +1,7 @@
-"""mas hook: Notes what an agent's program tells of itself; called by that program, inside a pane.
+"""mas hook: Record what an agent's program reports about itself; that program calls this inside its pane.
 
-Reads JSON from standard input. Never fails, whatever it gets: an agent must not be disturbed. Says nothing, but for the
-answer to a question where the agent's provider has it asked here.
+Reads JSON from standard input. Never fails, so that it cannot disturb an agent. Prints nothing, except the answer to a
+question if the agent's provider asks its questions through this hook.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from mas.cli.render import Render
 from mas.settings import inside
 
-SUMMARY = "note what an agent's program reports; called by that program"
+SUMMARY = "record what an agent's program reports; called by that program"
 WHERE = "own"
 EXAMPLES = """
 mas hook UserPromptSubmit < prompt.json

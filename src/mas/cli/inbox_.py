@@ -24,13 +24,13 @@ mas inbox web --watch
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "without an agent (two digits): the agent you are, else everybody")
+    add_session_and_agent(parser, "with an agent (two digits), only its own (default: the agent you run as, else all)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sent", action="store_true", help="messages from the agent, not to it")
     which.add_argument("--all", action="store_true", help="messages to and from the agent")
-    add_limit(parser, "at most the N newest (default: 100)", default=100)
+    add_limit(parser, "show only the N newest (default: 100)", default=100)
     parser.add_argument("--offset", type=number, default=0, metavar="N", help="skip the N newest")
-    add_output(parser, "ids of messages", "the same ids")
+    add_output(parser, "message ids", "message ids")
     add_utc(parser)
     add_watch(parser)
 
@@ -58,7 +58,7 @@ def _show(found: MessageList, agent: str | None, args: Arguments, out: Render) -
     elif out.as_json or found.messages:
         out.result(found, lambda: _table(found, agent, out))
     else:
-        out.talk(f"Only {count(found.total, 'message')}" if found.total else "No messages")
+        out.talk(f"There is nothing more: {count(found.total, 'message')} in all" if found.total else "No messages")
 
 
 def _table(found: MessageList, agent: str | None, out: Render) -> None:

@@ -1,4 +1,4 @@
-"""mas list: List the workspace's sessions, newest first, after one look at tmux."""
+"""mas list: List the workspace's sessions, newest first, with their status checked in tmux."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_status(
         parser,
         LISTED,
-        f"only these: {', '.join(LISTED)}; several with commas. Archived and deleted sessions are shown only if asked"
-        " for",
+        f"only sessions with this status: {', '.join(LISTED)}; several with commas (default: all but archived and"
+        " deleted)",
     )
     add_sort(parser, _KEYS, "created and activity: newest first (default: created; with --json: oldest first)")
     add_limit(parser)
-    parser.add_argument("--offset", type=number, default=0, metavar="N", help="skip the first N")
-    add_output(parser, "full ids", "the name, or the id of a session without one")
+    parser.add_argument("--offset", type=number, default=0, metavar="N", help="skip the first N sessions")
+    add_output(parser, "full ids", "names; ids of sessions without a name")
     add_utc(parser)
     add_watch(parser)
 
@@ -132,11 +132,11 @@ def _since(info: SessionInfo, out: Render) -> str:
 def _nothing(mas: Mas, found: SessionList, args: Arguments) -> str:
     """Why nothing is shown, and where there is something."""
     if found.total > args.offset:
-        return f"{count(found.total, 'session')}; -n 0 shows none"
+        return f"{count(found.total, 'session')}, but -n 0 shows none"
     if found.total:
-        return f"Only {count(found.total, 'session')}: nothing after the first {args.offset}"
+        return f"There is nothing after the first {args.offset}: {count(found.total, 'session')} in all"
     if args.status:
-        return f"No sessions that are {' or '.join(args.status)}"
+        return f"No session has the status {' or '.join(args.status)}"
     elsewhere = [(mas.list(word, 1).total, word) for word in Gone]
     kept = [f"{total} {word}: mas list --status {word}" for total, word in elsewhere if total]
     return "\n".join(["No sessions; start one: mas start", *kept])

@@ -31,21 +31,21 @@ def add_output(parser: argparse.ArgumentParser, ids: str, name: str = "only the 
         "--output",
         choices=("wide", "json", "name"),
         metavar="FORMAT",
-        help=f"wide (nothing left out or cut), json, or name ({name})",
+        help=f"wide (all columns, nothing cut), json, or name ({name})",
     )
     shape.add_argument("-q", "--quiet", action="store_true", help=f"print only {ids}, one per line")
 
 
 def add_utc(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--utc", action="store_true", help="full times in UTC, on a terminal too")
+    parser.add_argument("--utc", action="store_true", help="show full UTC times, even on a terminal")
 
 
-def add_limit(parser: argparse.ArgumentParser, words: str = "at most N", default: int | None = None) -> None:
+def add_limit(parser: argparse.ArgumentParser, words: str = "show at most N", default: int | None = None) -> None:
     parser.add_argument("-n", "--limit", type=number, default=default, metavar="N", help=words)
 
 
 def add_sort(parser: argparse.ArgumentParser, keys: Iterable[str], words: str) -> None:
-    parser.add_argument("--sort", choices=tuple(keys), metavar="KEY", help=f"by {', '.join(keys)}; {words}")
+    parser.add_argument("--sort", choices=tuple(keys), metavar="KEY", help=f"sort by {', '.join(keys)}; {words}")
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
         type=_interval,
         const=_EVERY,
         metavar="SECONDS",
-        help=f"show it again every {_EVERY:g} (or that many) seconds until Ctrl-C",
+        help=f"refresh every SECONDS (default: {_EVERY:g}) until Ctrl-C",
     )
 
 

@@ -20,7 +20,7 @@ mas logs 21 --follow
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_and_agent(parser, "without an agent (two digits): the session's own log")
     parser.add_argument("-n", "--lines", type=number, default=50, metavar="N", help="how many lines (default: 50)")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing what is added")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -31,8 +31,8 @@ from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 GROUPS = {
     "A session's life": "up init start teams list show stop restore",
     "Working with agents": "attach send ask wait inbox approvals approve deny restart-agent output report logs env",
-    "Beyond the shell": "serve url token mcp",
-    "Keeping order": "clone rename archive unarchive delete undelete prune migrate stats doctor repair completion"
+    "Server and API": "serve url token mcp",
+    "Maintenance": "clone rename archive unarchive delete undelete prune migrate stats doctor repair completion"
     " version",
 }
 COMMANDS = " ".join(GROUPS.values()).split()
@@ -43,12 +43,12 @@ _PATHS = ("DIR", "FILE")
 
 # The options of every command: what stands behind each, and what it means.
 COMMON: dict[str, tuple[str | None, str]] = {
-    "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest)"),
-    "url": ("URL", "work through this server (default: $MAS_URL, else none)"),
+    "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest above)"),
+    "url": ("URL", "use this server (default: $MAS_URL, else none)"),
     "token": ("TOKEN", "the server's token (default: $MAS_TOKEN)"),
     "token-file": ("FILE", "a file with the token (default: $MAS_TOKEN_FILE)"),
-    "ca": ("FILE", "certificates to trust the server by (default: $MAS_CA)"),
-    "json": (None, "print what the API would answer"),
+    "ca": ("FILE", "certificates to trust for the server (default: $MAS_CA)"),
+    "json": (None, "print the JSON of the API"),
 }
 _TAKE_A_VALUE = [f"--{name}" for name, (metavar, _) in COMMON.items() if metavar]
 
@@ -68,7 +68,7 @@ exit codes:
   0  it worked               5  a file is damaged (mas repair)
   1  it failed               6  the disk is full or refused
   2  bad arguments           7  tmux, server, program or isolation is missing
-  3  no such workspace,      8  the token is missing, wrong or may not do this
+  3  no such workspace,      8  the token is missing, wrong or not allowed this
      session or agent        9  timed out
   4  the session is in     130  interrupted
      another state, busy
@@ -212,11 +212,11 @@ def _server(command: str, module: CommandModule, options: ServerOptions, workspa
 
         return own_server(here)
     if here and here.is_isolated and not for_agents:
-        raise Forbidden(f"mas {command} is not for an isolated agent", "outside, in the workspace: mas --help")
+        raise Forbidden(f"An isolated agent cannot use mas {command}", f"outside, in the workspace: mas {command}")
     if where != "here":
         return server_address(options, workspace)
     if any(options):
-        raise BadInput(f"mas {command} is for the machine that the workspace is on: run it there, without --url")
+        raise BadInput(f"mas {command} works only on the workspace's own machine: run it there, without --url")
     return None
 
 
@@ -241,7 +241,7 @@ def load(command: str) -> CommandModule:
 
         near = get_close_matches(command, COMMANDS, 1)
         hint = f"mas {near[0]}" if near else "mas --help"
-        raise BadInput(f"No command {command[:40]!r}", hint)
+        raise BadInput(f"Unknown command: {command[:40]!r}", hint)
     return importlib.import_module(f"mas.cli.{command.replace('-', '_')}_")
 
 
@@ -300,6 +300,6 @@ def top_help() -> str:
     lines += ["", "Options of every command, before or after it:"]
     options = {f"--{name} {metavar or ''}".rstrip(): text for name, (metavar, text) in COMMON.items()}
     lines += [f"  {option:<18} {text}" for option, text in options.items()]
-    words = "A SESSION is a name or an id, an AGENT two digits, SESSION:AGENT both (web:21)."
+    words = "SESSION is a name or an id, AGENT is two digits, SESSION:AGENT is both (web:21)."
     lines += ["", words, "mas COMMAND --help shows a command's options and examples.", "", EXIT_CODE_HELP, ""]
     return "\n".join(lines)

@@ -20,7 +20,7 @@ from mas.model.ids import SessionId
 from mas.service.mas import Mas
 from mas.settings import Inside, ServerAddress, as_agent
 
-SUMMARY = "give an agent's program its team as MCP tools"
+SUMMARY = "serve MCP tools to an agent's program"
 # Tools may be called later, when there is a server.
 FOR_AGENTS = "here"
 EXAMPLES = """
@@ -31,7 +31,7 @@ mas mcp web:21
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_and_agent(parser, "with an agent (two digits), as that agent")
-    add_as(parser, "as which agent (default: the agent you are, else a person)")
+    add_as(parser, "act as this agent (default: the agent you run as, else a person)")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -1,4 +1,4 @@
-"""mas output: Show what an agent's terminal shows; of a stopped session, what its log kept."""
+"""mas output: Show an agent's screen; in a stopped session, the end of its log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ mas output web:21 --lines 200
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session_and_agent(parser, "an agent (two digits) is needed")
+    add_session_and_agent(parser, "add an agent (two digits)")
     parser.add_argument("-n", "--lines", type=number, default=50, metavar="N", help="how many lines (default: 50)")
 
 
@@ -28,7 +28,7 @@ def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id, agent = session_and_agent(mas, args)
     if agent is None:
-        raise BadInput("Which agent?", f"mas show {session_id[:8]}; mas output {session_id[:8]}:00")
+        raise BadInput("No agent given", f"mas show {session_id[:8]}; mas output {session_id[:8]}:00")
     # A server knows by the token who asks.
     here = None if args.server else as_agent(None, args.workspace)
     reader = here.agent if here and here.session == session_id else None

@@ -23,16 +23,16 @@ mas prune --policy --dry-run
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--older-than", metavar="AGE", help="sessions that nothing has happened to for longer than this: 12h, 7d, 2w"
+        "--older-than", metavar="AGE", help="sessions without activity for longer than this: 12h, 7d, 2w"
     )
     parser.add_argument("--keep", type=int, metavar="N", help="keep the N newest of each status")
     add_status(
         parser,
         tuple(map(str, PRUNABLE)),
-        f"only these: {', '.join(PRUNABLE)}; several with commas (default: all but archived)",
+        f"only sessions with this status: {', '.join(PRUNABLE)}; several with commas (default: all but archived)",
     )
     parser.add_argument(
-        "--policy", action="store_true", help="what retention of the workspace's config.json says, instead"
+        "--policy", action="store_true", help="follow the retention policy in the workspace's config.json instead"
     )
     add_dry_run(parser)
     add_yes(parser)
@@ -50,7 +50,7 @@ def run(args: Arguments, out: Render) -> int:
             _table(plan, out)
         if not args.yes and (out.as_json or not out.can_ask):
             raise BadInput(
-                "Pruning needs --yes with --json and where nobody can be asked", "the same command with --yes"
+                "Confirmation is needed, and there is no terminal (or --json was given)", "the same command with --yes"
             )
         if not args.yes and not out.ask("Prune these?"):
             out.talk("Nothing was pruned")

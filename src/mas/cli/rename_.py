@@ -1,4 +1,4 @@
-"""mas rename: Give a session another name. Its agents go on, and everything else of it stays as it is."""
+"""mas rename: Give a session another name. Its agents keep running, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ mas rename web shop
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
-    parser.add_argument("name", metavar="NEW-NAME", help="a name that no other session has that is not deleted")
+    parser.add_argument("name", metavar="NEW-NAME", help="the new name; only a deleted session may have the same")
 
 
 def run(args: Arguments, out: Render) -> int:

@@ -1,4 +1,4 @@
-"""mas repair: Look at every session and the registry, say what is wrong, and mend it."""
+"""mas repair: Check every session and the registry, show what is wrong, and repair it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ mas repair
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what is wrong; exit code 1 if anything is")
+    parser.add_argument("--dry-run", action="store_true", help="only show what is wrong; exit code 1 if anything is")
 
 
 def run(args: Arguments, out: Render) -> int:

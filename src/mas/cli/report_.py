@@ -1,4 +1,4 @@
-"""mas report: Report what you are doing, as an agent: `mas show` and the page show it, and it is sent as an event."""
+"""mas report: Report, as an agent, what you are doing: mas show and the web page show it, and an event is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mas.cli.target import Arguments, add_as, add_session_option, session_and_ta
 from mas.model.errors import BadInput
 from mas.model.self_report import REPORTED
 
-SUMMARY = "say, as an agent, what you are doing"
+SUMMARY = "report, as an agent, what you are doing"
 FOR_AGENTS = "server"
 EXAMPLES = """
 mas report "Reading the specification"
@@ -21,12 +21,12 @@ mas report web:21 "Waiting for the review"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_option(parser)
-    add_as(parser, "as which agent (default: the agent you are)")
+    add_as(parser, "report as this agent (default: the agent you run as)")
     parser.add_argument(
         "--state", choices=[str(state) for state in REPORTED], metavar="STATE", help=f"one of {', '.join(REPORTED)}"
     )
-    parser.add_argument("target", nargs="?", metavar="SESSION:AGENT", help="as which agent, in one word")
-    parser.add_argument("text", metavar="TEXT", help="a line or a few")
+    parser.add_argument("target", nargs="?", metavar="SESSION:AGENT", help="the session and the agent to report as")
+    parser.add_argument("text", metavar="TEXT", help="what you are doing, in one or a few lines")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -34,7 +34,7 @@ def run(args: Arguments, out: Render) -> int:
     session_id, agent = session_and_target(mas, args)
     agent = speaker(args, session_id, agent)
     if agent is None:
-        raise BadInput("Which agent says this? You are not one", f"mas report {session_id[:8]}:00 TEXT")
+        raise BadInput("Only agents report, and you are not running as one", f"mas report {session_id[:8]}:00 TEXT")
     told = mas.report(session_id, agent, args.text, args.state)
     out.result(told, lambda: None)
     return 0

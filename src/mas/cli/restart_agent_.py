@@ -1,4 +1,4 @@
-"""mas restart-agent: Start an agent's program again in its own pane, with its conversation where it can go on."""
+"""mas restart-agent: Start an agent's program again in its own pane, and resume its conversation if it can."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ mas restart-agent web:21 web:22 --force
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_agents(parser, "the agent (two digits), or several")
-    parser.add_argument("--force", action="store_true", help="end it first if it still runs")
+    add_agents(parser, "one or more agents (two digits each)")
+    parser.add_argument("--force", action="store_true", help="end its program first if that is still running")
     add_yes(parser)
 
 
@@ -30,7 +30,7 @@ def run(args: Arguments, out: Render) -> int:
     agents = agents_of(mas, args)
     here = inside()
     if (here.session, here.agent) in agents:
-        raise BadInput(f"This is agent {here.agent}: it would be ended before it could be started again")
+        raise BadInput(f"Agent {here.agent} cannot restart itself: it would be ended before it could start again")
     if args.force and not args.yes and out.can_ask and (work := work_of(mas, agents)):
         named = ", ".join(f"{session_id[:8]}:{agent}" for session_id, agent in agents)
         if not out.ask(f"End and restart {named}? {work}."):

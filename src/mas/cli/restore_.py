@@ -1,4 +1,4 @@
-"""mas restore: Bring stopped sessions back in the same directory with the same team."""
+"""mas restore: Start stopped sessions again, in the same directory with the same team."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mas.model.ids import SessionId
 from mas.model.views import SessionDetail
 from mas.service.mas import Mas
 
-SUMMARY = "bring stopped sessions back"
+SUMMARY = "start stopped sessions again"
 OF_STATUS = "stopped"
 EXAMPLES = """
 mas restore web
@@ -21,14 +21,14 @@ mas restore --all --stopped
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "lost")
-    parser.add_argument("--stopped", action="store_true", help="with --all: also those that somebody stopped")
+    add_sessions(parser, "lost (nobody stopped them, but tmux has ended)")
+    parser.add_argument("--stopped", action="store_true", help="with --all: also sessions that were stopped on purpose")
     add_no_server(parser)
 
 
 def run(args: Arguments, out: Render) -> int:
     if args.stopped and not args.all:
-        raise BadInput("--stopped goes with --all", "mas restore --all --stopped")
+        raise BadInput("--stopped works only with --all", "mas restore --all --stopped")
 
     def say(session: SessionDetail) -> None:
         for warning in session.warnings:
@@ -54,4 +54,4 @@ def _name_stopped(args: Arguments, out: Render) -> None:
     left = [session for session in opened(args).list("stopped").sessions if not session.lost]
     if left:
         were = "was" if len(left) == 1 else "were"
-        out.talk(f"{count(len(left), 'session')} {were} stopped on purpose; also those: mas restore --all --stopped")
+        out.talk(f"{count(len(left), 'session')} {were} stopped on purpose; those too: mas restore --all --stopped")

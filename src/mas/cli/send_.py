@@ -1,4 +1,4 @@
-"""mas send: Send a message to agents; each gets it, byte for byte, as soon as it is idle."""
+"""mas send: Send a message to agents. It is typed to each one, unchanged, as soon as that agent is idle."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ _WAIT = 2.0
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_option(parser)
-    add_as(parser, "as which agent (default: the agent you are, else a person)", "--from")
+    add_as(parser, "send as this agent (default: the agent you run as, else a person)", "--from")
     parser.add_argument(
-        "--id", dest="message_id", metavar="MESSAGE-ID", help="its id; sent again with the same one, nothing is typed"
+        "--id",
+        dest="message_id",
+        metavar="MESSAGE-ID",
+        help="an id for the message; if it was sent before, nothing is typed",
     )
-    parser.add_argument("--force", action="store_true", help="do not wait until the agent is idle")
+    parser.add_argument("--force", action="store_true", help="type it even if the agent is not idle")
     parser.add_argument(
         "--wait",
         type=seconds,
         default=_WAIT,
         metavar="SECONDS",
-        help=f"how long to wait for it to arrive (default: {_WAIT:.0f}; 0: do not)",
+        help=f"wait at most this long for it to arrive (default: {_WAIT:.0f}; 0: do not wait)",
     )
     add_message(parser)
 
@@ -52,7 +55,7 @@ def add_message(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person; or SESSION:TARGET"
     )
-    parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the text; - or nothing reads standard input")
+    parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the text; - or no text: read standard input")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -63,7 +66,7 @@ def run(args: Arguments, out: Render) -> int:
     sent = mas.send(session_id, target, text, sender, args.message_id, args.force, args.wait)
     for reason, agents in _by_reason(sent, DeliveryState.UNDELIVERED).items():
         out.warn(f"not delivered to {', '.join(agents)}" + (f": {reason}" if reason else ""))
-    out.talk(f"{_said(sent)} ({sent.id})")
+    out.talk(_summary(sent))
     if out.as_json:
         out.result(sent, lambda: None)
     return 0
@@ -75,23 +78,25 @@ def whom(mas: Mas, args: Arguments) -> tuple[SessionId, str]:
     if target is None:
         prefix = session_id[:8]
         raise BadInput(
-            "To whom?", f"mas show {prefix}; mas {args.command} {prefix}:00 …; mas {args.command} {prefix}:all …"
+            "No recipient given",
+            f"mas show {prefix}; mas {args.command} {prefix}:00 …; mas {args.command} {prefix}:all …",
         )
     return session_id, target
 
 
-def _said(sent: Sent) -> str:
-    """What became of a message so far, in one sentence: whom it was typed to, and for whom it waits and why."""
+def _summary(sent: Sent) -> str:
+    """One line: which agents the message was typed to, and which it waits for and why."""
     waiting = _by_reason(sent, DeliveryState.QUEUED)
     away = {agent for state in (DeliveryState.QUEUED, DeliveryState.UNDELIVERED) for agent in _agents(sent, state)}
     there = [agent for agent in sent.agents if agent not in away]
-    much = count(sent.bytes, "byte")
-    # What is for people is typed to nobody.
-    parts = [f"Sent {much} to {', '.join(there) or sent.target}"] if there or not sent.agents else []
+    much, number = count(sent.bytes, "byte"), f" ({sent.id})"
+    # A message for people is not typed to an agent.
+    parts = [f"Sent {much} to {', '.join(there) or sent.target}{number}"] if there or not sent.agents else []
     for reason, agents in waiting.items():
-        verb = "queued" if parts else f"Queued {much}"
-        parts.append(f"{verb} for {', '.join(agents)}" + (f" ({reason})" if reason else ""))
-    return "; ".join(parts) or f"Kept {much}"
+        names = ", ".join(agents)
+        parts.append(f"queued for {names}" if parts else f"Queued {much} for {names}{number}")
+        parts[-1] += f": {reason}" if reason else ""
+    return "; ".join(parts) or f"Kept {much}{number}"
 
 
 def _by_reason(sent: Sent, state: DeliveryState) -> dict[str, list[str]]:
@@ -127,7 +132,7 @@ def _file(name: str) -> str:
 
 def _standard_input(out: Render) -> str:
     if sys.stdin is not None and sys.stdin.isatty():
-        out.talk("Type the message; Ctrl-D on a new line ends it")
+        out.talk("Type the message; end it with Ctrl-D on a new line")
     try:
         return everything("message").decode()
     except UnicodeDecodeError:

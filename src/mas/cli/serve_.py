@@ -22,24 +22,26 @@ mas serve --host 10.0.0.5 --tls-cert cert.pem --tls-key key.pem
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, metavar="N", help="which port (default: the first free from 7717; 0: any)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="port (default: the first free one from 7717; 0: any)")
     parser.add_argument("--tls-cert", type=given_path, metavar="FILE", help="serve HTTPS with this certificate")
-    parser.add_argument("--tls-key", type=given_path, metavar="FILE", help="and this key")
+    parser.add_argument("--tls-key", type=given_path, metavar="FILE", help="the private key of the certificate")
     parser.add_argument(
-        "--behind-proxy", action="store_true", help="a proxy on this machine brings HTTPS; believe its headers"
+        "--behind-proxy", action="store_true", help="trust the headers of a proxy on this machine that does HTTPS"
     )
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a name people use for it; may be repeated"
+        "--allow-host", action="append", default=[], metavar="NAME", help="a host name of this server; may be repeated"
     )
     parser.add_argument(
-        "--until-idle", type=float, metavar="SECONDS", help="end that long after the last session and client went"
+        "--until-idle", type=float, metavar="SECONDS", help="exit this long after the last session and client ended"
     )
-    parser.add_argument("--if-none", action="store_true", help="where a server runs already, do nothing")
+    parser.add_argument("--if-none", action="store_true", help="do nothing if a server is already running")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--detach", action="store_true", help="run in the background, with logs/api.pid and logs/api.log")
-    what.add_argument("--stop", action="store_true", help="end the server that runs")
-    what.add_argument("--install-unit", action="store_true", help="have systemd run it for this user")
+    what.add_argument("--stop", action="store_true", help="stop the running server")
+    what.add_argument("--install-unit", action="store_true", help="install a systemd unit for this user")
 
 
 def run(args: Arguments, out: Render) -> int:
@@ -73,7 +75,7 @@ def run(args: Arguments, out: Render) -> int:
             raise
         if isinstance(error, ServerRunning):
             return 0
-        serving.warn(f"The server did not come up: {error}")
+        serving.warn(f"The server did not start: {error}")
         raise
     if ended_by_itself and opened(args).list("active", 1).total:
         # Started while this one was ending, and so without one of its own.
@@ -83,17 +85,17 @@ def run(args: Arguments, out: Render) -> int:
 
 def tell(info: ServerInfo, out: Render) -> None:
     """Where the server is."""
-    out.talk("Sign a browser in with the address that `mas url` prints; programs use `mas token`")
+    out.talk("To sign in a browser, open the address that `mas url` prints; programs use `mas token`")
     out.result(info, lambda: out.line(info.url))
 
 
 def _stop(args: Arguments, out: Render) -> int:
     info = open_serving(args.workspace).stop()
     if info is None:
-        out.talk("No server runs for this workspace")
+        out.talk("No server is running for this workspace")
     else:
-        where = f"at {info.url}" if info.url else f"(process {info.pid}), which did not say where it listened"
-        out.talk(f"Ended the server {where}; its agents go on")
+        where = f"at {info.url}" if info.url else f"(process {info.pid}), whose address is unknown"
+        out.talk(f"Stopped the server {where}; its agents keep running")
         out.result(info, lambda: None)
     return 0
 
@@ -104,7 +106,7 @@ def _install(args: Arguments, out: Render) -> int:
     if serving.has_systemd():
         out.talk(f"Start it now and at every login: {command}")
     else:
-        out.warn("No systemd runs for this user here, so nothing will start this unit; instead: mas serve --detach")
+        out.warn("Nothing will start this unit: systemd is not running for this user. Instead: mas serve --detach")
     out.result({"unit": path, "command": command}, lambda: out.line(path))
     return 0
 

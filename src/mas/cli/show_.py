@@ -1,4 +1,4 @@
-"""mas show: Show one session: where it is, how it is, and its agents as they are now."""
+"""mas show: Show one session: its status, its directory, and the state of each agent."""
 
 from __future__ import annotations
 

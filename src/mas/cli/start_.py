@@ -1,4 +1,4 @@
-"""mas start: Start a session: a new directory with its own templates, and a team of agents in tmux."""
+"""mas start: Start a session: a new directory with a copy of the templates, and a team of agents in tmux."""
 
 from __future__ import annotations
 
@@ -33,36 +33,34 @@ _LARGEST_RUN = 1 << 24
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--team", metavar="TEAM", help="which agents (mas teams lists what there is; default: default)")
+    what.add_argument("--team", metavar="TEAM", help="the team to start (mas teams lists them; default: default)")
     what.add_argument(
         "--config", type=given_path, metavar="FILE", help="a POST /runs body as JSON; - reads standard input"
     )
-    parser.add_argument("--provider", help="what agents run (default: the workspace's)")
-    parser.add_argument("--model", help="which model the agents use that name none (for providers that take one)")
+    parser.add_argument("--provider", help="the provider that agents run (default: the workspace's)")
+    parser.add_argument("--model", help="the model for agents that name none (if their provider takes one)")
     parser.add_argument(
         "--command",
         dest="program",
         metavar="CMD",
-        help="run this command as every agent; no shell is involved",
+        help="run this command as every agent, without a shell",
     )
-    parser.add_argument("--name", help="a name for people")
-    parser.add_argument(
-        "--id", metavar="UUID", help="the session's id, a UUID v4 that no session has (default: a new one)"
-    )
+    parser.add_argument("--name", help="a name for the session")
+    parser.add_argument("--id", metavar="UUID", help="the session's id: an unused UUID v4 (default: a new one)")
     parser.add_argument("--lazy-units", action="store_true", help="copy a unit's files when its agent starts")
     parser.add_argument(
         "--isolation",
         choices=[mode.value for mode in Mode],
         metavar="MODE",
-        help="keep agents to their own session: auto (as well as this machine can), require (or do not start), off",
+        help="isolation of agents: auto (the best this machine can do), require (tier A, or fail), off",
     )
     add_no_server(parser)
-    parser.add_argument("--attach", action="store_true", help="see it in tmux at once")
+    parser.add_argument("--attach", action="store_true", help="open it in tmux at once")
 
 
 def run(args: Arguments, out: Render) -> int:
     if args.attach and args.server:
-        raise BadInput("A session is seen in tmux where it runs", "mas start, and there: mas attach")
+        raise BadInput("A session opens in tmux only on its own machine", "mas start; on that machine: mas attach")
     if args.attach and not out.can_ask:
         raise BadInput("--attach needs a terminal", "mas start; then on a terminal: mas attach")
     body = _read(args.config) if args.config else {}

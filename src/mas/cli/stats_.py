@@ -22,10 +22,10 @@ _AMOUNTS = ("cpu", "memory", "disk")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_session(parser, f"{SESSION_HELP}, with each of its agents; left out: all")
+    add_session(parser, f"{SESSION_HELP}; shows each of its agents (default: all sessions)")
     add_sort(parser, ("created", "name", "status", *_AMOUNTS), "cpu, memory and disk: most first (default: created)")
-    add_limit(parser, "at most N sessions")
-    add_output(parser, "full ids", "the name, or the id of a session without one")
+    add_limit(parser, "show at most N sessions")
+    add_output(parser, "full ids", "names; ids of sessions without a name")
     add_watch(parser)
 
 

@@ -1,4 +1,4 @@
-"""mas stop: End every process of a session, also detached ones; keep its directory and all it holds."""
+"""mas stop: End every process of a session, including detached ones, and keep its directory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(args: Arguments, out: Render) -> int:
             return 1
 
     def say(session: SessionDetail) -> None:
-        out.talk(f"Stopped {session.tmux_session}; back with: mas restore {session.session_id[:8]}")
+        out.talk(f"Stopped {session.tmux_session}; to bring it back: mas restore {session.session_id[:8]}")
         out.line(session.session_id)
 
     return do_each(mas, args, out, ids, lambda mas, session_id: mas.stop(session_id), say)

@@ -16,8 +16,8 @@ from mas.settings import Inside, as_agent, inside
 
 Arguments = argparse.Namespace
 
-SESSION_HELP = "a session: its name, its UUID or 4 or more of the first characters, or mas-xxxxxxxx"
-OPTIONAL_SESSION_HELP = f"{SESSION_HELP}; left out: the one you are in, or the only active one"
+SESSION_HELP = "a session: its name, its UUID (or at least its first 4 characters), or mas-xxxxxxxx"
+OPTIONAL_SESSION_HELP = f"{SESSION_HELP}; default: the one you are in, else the only active one"
 
 
 class Word(NamedTuple):
@@ -39,7 +39,7 @@ def whole(word: str) -> str:
     """The session that a word gives, where an agent would make no sense."""
     session, colon, rest = word.rpartition(":")
     if rest and colon:
-        raise BadInput(f"{shown(word)} names an agent; this is for a whole session", "mas list")
+        raise BadInput(f"{shown(word)} names one agent, but this command works on whole sessions", "mas list")
     return _there(session, word) if colon else word
 
 
@@ -63,7 +63,7 @@ def add_session_option(parser: argparse.ArgumentParser, text: str = OPTIONAL_SES
 def add_session_and_agent(parser: argparse.ArgumentParser, agent: str) -> None:
     """`[SESSION:AGENT]`, or `[SESSION] [AGENT]`."""
     parser.add_argument("session", nargs="?", metavar="SESSION:AGENT", help=f"{OPTIONAL_SESSION_HELP}; {agent}")
-    parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent, as a word of its own")
+    parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent, as a separate argument")
     add_session_option(parser, argparse.SUPPRESS)
 
 
@@ -104,7 +104,7 @@ def one_agent(*given: str | None) -> str | None:
     """The agent that was given, maybe in several spellings; two different ones are an error."""
     agents = list(dict.fromkeys(parse_agent_id(word) for word in given if word is not None))
     if len(agents) > 1:
-        raise BadInput(f"One agent at most, not {' and '.join(agents)}")
+        raise BadInput(f"Give one agent, not {' and '.join(agents)}")
     return agents[0] if agents else None
 
 
@@ -116,7 +116,7 @@ def agents_of(mas: Mas, args: Arguments) -> list[tuple[SessionId, str]]:
     wanted = [(word.session or base, parse_agent_id(word.rest)) for word in words if word.rest]
     if not wanted:
         session = session_of(mas, base)
-        raise BadInput("Which agent?", f"mas show {session[:8]}; mas {args.command} {session[:8]}:00")
+        raise BadInput("No agent given", f"mas show {session[:8]}; mas {args.command} {session[:8]}:00")
     known: dict[str | None, SessionId] = {}
     for reference, _ in wanted:
         if reference not in known:
@@ -126,7 +126,7 @@ def agents_of(mas: Mas, args: Arguments) -> list[tuple[SessionId, str]]:
 
 def add_agents(parser: argparse.ArgumentParser, text: str) -> None:
     """`SESSION:AGENT…`, or `[SESSION] AGENT…`."""
-    parser.add_argument("agents", nargs="*", metavar="SESSION:AGENT", help=f"{text}; also: SESSION AGENT…, or AGENT…")
+    parser.add_argument("agents", nargs="*", metavar="SESSION:AGENT", help=f"{text}; or: SESSION AGENT…, or AGENT…")
     add_session_option(parser, argparse.SUPPRESS)
 
 
@@ -173,5 +173,5 @@ def _given(word: str | None) -> list[str]:
 
 def _one(references: list[str]) -> str | None:
     if len(set(references)) > 1:
-        raise BadInput(f"One session at most, not {' and '.join(map(shown, references))}")
+        raise BadInput(f"Give one session, not {' and '.join(map(shown, references))}")
     return references[0] if references else None

@@ -1,4 +1,4 @@
-"""mas teams: List the teams a session can be started with, or print one as a file to make another of."""
+"""mas teams: List the teams that you can start, or print one as a TOML file to base your own on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ mkdir -p templates/teams && mas teams dev > templates/teams/mine.toml
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("team", nargs="?", metavar="TEAM", help="the one to print; left out: all are listed")
+    parser.add_argument("team", nargs="?", metavar="TEAM", help="the team to print (default: list all)")
     add_output(parser, "names")
 
 

@@ -1,4 +1,4 @@
-"""mas token: Print the token that the API asks for: the owner's, or one good for a single agent only."""
+"""mas token: Print the token for the API: the owner's, or one for a single agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mas.cli.render import Render
 from mas.cli.target import Arguments, add_session_and_agent, given_session_and_agent, one_agent, session_of
 from mas.model.errors import BadInput
 
-SUMMARY = "print the token that the API asks for"
+SUMMARY = "print the token for the API"
 WHERE = "here"
 EXAMPLES = """
 mas token
@@ -21,9 +21,9 @@ mas token web:21
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--rotate", action="store_true", help="make a new one; the old one and all signed-in browsers stop working"
+        "--rotate", action="store_true", help="replace the token; the old one and all signed-in browsers stop working"
     )
-    add_session_and_agent(parser, "with an agent (two digits), a token good for this agent's own messages only")
+    add_session_and_agent(parser, "with an agent (two digits), a token that can do only what this agent may")
     for spelling, text in (("--as", "the agent"), ("--agent", argparse.SUPPRESS)):
         parser.add_argument(spelling, dest="as_agent", metavar="AGENT", help=text)
 
@@ -32,9 +32,9 @@ def run(args: Arguments, out: Render) -> int:
     session, agent = given_session_and_agent(args)
     agent = one_agent(agent, args.as_agent)
     if args.rotate and (session or agent):
-        raise BadInput("Only the owner's token can be renewed")
+        raise BadInput("Only the owner's token can be replaced")
     if session and agent is None:
-        raise BadInput("For which agent?", f"mas show {session}; mas token {session}:00")
+        raise BadInput("No agent given", f"mas show {session}; mas token {session}:00")
     access = open_access(args.workspace)
     if agent is not None:
         mas = opened(args)

@@ -1,4 +1,4 @@
-"""mas up: Bring up a team and its web page: the team you stopped last, or a new one, in a new workspace if needed."""
+"""mas up: Start a team and its web page: the team that stopped last, or a new one, in a new workspace if needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TASKS = (
     "Write the announcement",
 )
 
-SUMMARY = "bring up a team and its web page, in a new workspace if needed"
+SUMMARY = "start a team and its web page, in a new workspace if needed"
 WHERE = "here"
 EXAMPLES = """
 mas up
@@ -36,7 +36,11 @@ mas up --no-browser --json
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "directory", nargs="?", type=given_path, metavar="DIR", help="the workspace (default: this one, else here)"
+        "directory",
+        nargs="?",
+        type=given_path,
+        metavar="DIR",
+        help="the workspace (default: the current one, else here)",
     )
     parser.add_argument("--new", action="store_true", help="start a new team even if there is one already")
     parser.add_argument("--port", type=int, metavar="N", help="the server's port (default: the first free from 7717)")
@@ -49,7 +53,7 @@ def run(args: Arguments, out: Render) -> int:
     need_tmux()
     made = init(args.directory or args.workspace or _here(), None, None)
     if made.made:
-        out.talk(f"Made workspace {made.name} in {short_path(made.workspace)}")
+        out.talk(f"Created workspace {made.name} in {short_path(made.workspace)}")
     mas = open_mas(made.workspace)
     session = _started(mas, out) if args.new else _running(mas, out) or _restored(mas, out) or _started(mas, out)
     serving = open_serving(made.workspace)

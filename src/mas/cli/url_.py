@@ -1,4 +1,4 @@
-"""mas url: Print an address that signs a browser in, once, within five minutes."""
+"""mas url: Print an address that signs in a browser; it works once, within five minutes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mas.bootstrap import open_serving
 from mas.cli.command import Arguments
 from mas.cli.render import Render
 
-SUMMARY = "print an address that signs a browser in"
+SUMMARY = "print an address that signs in a browser"
 WHERE = "here"
 EXAMPLES = """
 mas url
@@ -24,6 +24,6 @@ def run(args: Arguments, out: Render) -> int:
     from mas.client.connection import login_code
 
     code = login_code(open_serving(args.workspace).need().socket)
-    out.talk("Good once, for five minutes")
+    out.talk("It works once, within five minutes")
     out.result(code, lambda: out.line(code.url))
     return 0

@@ -1,4 +1,4 @@
-"""mas wait: Wait until agents are idle, are blocked, have replied or have exited."""
+"""mas wait: Wait until agents are idle or blocked, or have replied or exited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mas.cli.target import Arguments, add_as, add_session_option, session_and_ta
 from mas.model.errors import Conflict, TimedOut
 from mas.model.message import UNTIL, Waited
 
-SUMMARY = "wait until agents are idle, ask or reply"
+SUMMARY = "wait until agents are idle or blocked, reply or exit"
 FOR_AGENTS = "server"
 OF_STATUS = "active"
 EXAMPLES = """
@@ -23,20 +23,20 @@ _TIMEOUT = 60.0
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session_option(parser)
-    add_as(parser, "to which agent a reply is written (default: the agent you are, else people)")
+    add_as(parser, "the agent that a reply is for (default: the agent you run as, else people)")
     parser.add_argument(
         "--until",
         choices=UNTIL,
         default="idle",
-        help="what to wait for: idle (all are; the default), replied (one has replied to you), blocked (one is),"
-        " exited (all have), answered (a reply, or all idle without one)",
+        help="what to wait for: idle (all are idle; the default), replied (one has replied to you), blocked (one is),"
+        " exited (all have exited), answered (one has replied, or all are idle)",
     )
     add_timeout(parser)
     parser.add_argument(
         "target",
         nargs="?",
         metavar="TARGET",
-        help="an agent, a unit, managers or all (the default); or SESSION:TARGET, or SESSION: for all of it",
+        help="an agent, a unit, managers or all (the default); or SESSION:TARGET, or SESSION: for all agents",
     )
 
 
@@ -46,7 +46,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="SECONDS",
-        help=f"how long to wait at most (default: {_TIMEOUT:.0f}; up to 604800, 7 days)",
+        help=f"wait at most this long (default: {_TIMEOUT:.0f}; up to 604800, 7 days)",
     )
 
 

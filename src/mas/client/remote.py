@@ -295,7 +295,9 @@ class RemoteMas:
     def attach(self, session_id: SessionId, agent: str | None) -> None:
         """`BadInput`: a terminal cannot be handed over to another machine."""
         words = f"{session_id} {agent}" if agent else session_id
-        raise BadInput("A session is seen in tmux where it runs", f"on the server's machine: mas attach {words}")
+        raise BadInput(
+            "A session opens in tmux only on its own machine", f"on the server's machine: mas attach {words}"
+        )
 
     def _gone(self, reference: str, status: Gone) -> SessionId:
         """The archived or deleted session that `reference` means."""

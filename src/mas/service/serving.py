@@ -54,7 +54,7 @@ class Serving:
         if info is None and self._presence.is_held():
             raise NoServer(self._presence.says_nothing(), "mas serve --stop; mas serve --detach")
         if info is None:
-            raise NoServer("No server runs for this workspace", "mas serve --detach")
+            raise NoServer("No server is running for this workspace", "mas serve --detach")
         return info
 
     def stop(self) -> ServerInfo | None:

@@ -98,7 +98,7 @@ def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = 
     if state.gone:
         return Held(f"agent {agent_id} has ended", exited=True)
     if state.state is State.BLOCKED:
-        return Held(f"agent {agent_id} waits for an answer{_asked(state)}")
+        return Held(f"agent {agent_id} is waiting for an answer{_asked(state)}")
     if forced:
         return None
     return Held(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
