@@ -105,8 +105,8 @@ def test_several_statuses_are_named_with_commas_or_again(site: Site) -> None:
 
 def test_an_empty_list_says_why_and_where_there_is_something(site: Site) -> None:
     session = start(site, "one")
-    assert "Only 1 session: nothing after the first 7" in site.mas("list", "--offset", "7").stderr
-    assert site.mas("list", "-n", "0").stderr == "1 session; -n 0 shows none\n"
+    assert "There is nothing after the first 7: 1 session in all" in site.mas("list", "--offset", "7").stderr
+    assert site.mas("list", "-n", "0").stderr == "1 session, but -n 0 shows none\n"
     site.mas("delete", session, "--yes")
     said = site.mas("list").stderr
     assert said == "No sessions; start one: mas start\n1 deleted: mas list --status deleted\n"

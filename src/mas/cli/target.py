@@ -16,7 +16,7 @@ from mas.settings import Inside, as_agent, inside
 
 Arguments = argparse.Namespace
 
-SESSION_HELP = "a session: its name, its UUID (or at least its first 4 characters), or mas-xxxxxxxx"
+SESSION_HELP = "a session: its name, mas-xxxxxxxx, or its UUID (the first 4 characters are enough)"
 OPTIONAL_SESSION_HELP = f"{SESSION_HELP}; default: the one you are in, else the only active one"
 
 
