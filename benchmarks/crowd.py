@@ -15,7 +15,7 @@ from mas.model.session import Session, Status
 from mas.model.team import Team, team_named
 from mas.runtime.panes import OPEN, SESSION_MARK
 from mas.runtime.runtime import Place
-from mas.service.upkeep.reconcile import rebuild
+from mas.service.upkeep.reconcile import rebuild_registry
 from mas.service.world import World
 from mas.settings import ServerMode
 
@@ -37,7 +37,7 @@ def enrol(site: Site, count: int, team: Team, sockets: Sequence[str] = ()) -> li
     for number, session_id in enumerate(made):
         socket = sockets[number] if sockets else site.user_socket
         _write(world, session_id, team, socket or private_socket(world, session_id))
-    rebuild(world)
+    rebuild_registry(world)
     return made
 
 

@@ -116,6 +116,10 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
     connections = Connections()
     world = build_world(settings, connections)
     courier = Courier(world)
+
+    def finish() -> None:
+        finish_work(world)
+
     try:
         world.workspace.prepare()
         access = open_access(workspace)
@@ -130,7 +134,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
             events=world.layout.events,
             log=world.logs.api,
             watch_disk=lambda: watch(world),
-            finish_work=lambda: finish_work(world),
+            finish_work=finish,
             retain=lambda: retain_quietly(world._replace(settings=load_settings(settings.root))),
         )
     finally:

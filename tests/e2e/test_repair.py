@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from mas.service.upkeep.mend import mend
+from mas.service.upkeep.reconcile import correct
 from tests.e2e.standin import ASLEEP, read, start_body, tmux_name, tree, write
 from tests.site import Site, until
 
@@ -209,10 +209,10 @@ def test_a_registry_that_disagrees_is_set_right(site: Site) -> None:
     assert_whole(site, active, stopped)
 
 
-def test_what_was_mended_since_a_listing_found_it_damaged_stays_so(site: Site) -> None:
+def test_what_was_repaired_since_a_listing_found_it_damaged_stays_so(site: Site) -> None:
     session, world = site.start(*ASLEEP), site.world()
     (entry,) = world.registry.read()
-    assert mend(world, [entry], [])[0] == {session: entry}
+    assert correct(world, {session: entry}, [])[0] == {session: entry}
     assert site.four_places(session) == {"active"}
 
 

@@ -15,7 +15,7 @@ from mas.model.ids import SessionId
 from mas.model.session import Gone, Status
 from mas.service.inspect.listing import list_sessions
 from mas.service.mas import Progress
-from mas.service.upkeep.reconcile import reconcile, resolve, settle
+from mas.service.upkeep.reconcile import finish_work, reconcile, resolve
 from mas.service.world import World
 from mas.settings import legacy_home
 from mas.store.files.atomic import disk_errors
@@ -81,7 +81,7 @@ class LocalMas:
     def _ready(self) -> Iterator[World]:
         """The world with nothing half-done left in it."""
         with self._entered() as world:
-            settle(world)
+            finish_work(world)
             try:
                 yield world
             except Corrupt as error:
@@ -117,7 +117,7 @@ class LocalMas:
         self, status: str | None = None, limit: int | None = None, offset: int = 0, agents: bool = False
     ) -> SessionList:
         with self._entered() as world:
-            problems = settle(world)
+            problems = finish_work(world)
             found = list_sessions(world, status, limit, offset, agents)
             return found._replace(warnings=(*problems, *found.warnings))
 

@@ -24,7 +24,7 @@ from mas.service.isolation.enclosure import choose_isolation, limits_of
 from mas.service.isolation.limits import unheld
 from mas.service.lifecycle.naming import register
 from mas.service.messages.prompts import check_prompts, keep_prompts, tell_prompts
-from mas.service.upkeep.reconcile import resolve, settle
+from mas.service.upkeep.reconcile import finish_work, resolve
 from mas.service.world import Progress, World
 from mas.store.files.tree import sync_tree
 
@@ -41,7 +41,7 @@ def start_once(world: World, run: Run, legacy: bool, progress: Progress | None, 
         if kept.is_other_request:
             raise BadInput("This key was used for another run", "use a new Idempotency-Key")
         # Whoever held the key before may have been killed half-way; that start is undone first.
-        settle(world)
+        finish_work(world)
         if kept.session_id and (kept.done or world.layout.is_session(kept.session_id)):
             return show(world, resolve(world, kept.session_id))
         session = start(world, run, legacy, progress, lambda drawn: kept.note(drawn, done=False))

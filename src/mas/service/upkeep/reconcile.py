@@ -1,23 +1,25 @@
 """Reconcile: make the registry agree with the session directories and with tmux.
 
-What is wrong is rare, so the code that mends it is only imported when something is.
+Differences are rare, so what corrects them is only imported when there are some.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 
-from mas.model.errors import Archived, BadInput, Corrupt, NoSession
+from mas.model.errors import Archived, BadInput, Busy, Corrupt, MasError, NoSession
 from mas.model.ids import SessionId, find_session, tmux_name
 from mas.model.session import Status
 from mas.runtime.runtime import Place
 from mas.runtime.threads import started
 from mas.service.world import World
-from mas.store.files.atomic import disk_errors
+from mas.store.files.atomic import disk_errors, set_aside
 from mas.store.layout import SessionPaths
-from mas.store.workspace.registry import IndexEntry, entry_of
+from mas.store.workspace.registry import IndexEntry, entry_of, known_of
 
 
 def entries_of(world: World) -> list[IndexEntry]:
@@ -28,12 +30,12 @@ def entries_of(world: World) -> list[IndexEntry]:
             return entries
     except Corrupt:
         pass
-    rebuild(world)
+    rebuild_registry(world)
     return world.registry.read()
 
 
-def rebuild(world: World) -> list[str]:
-    """Write the registry anew from the session directories; answers which damaged files were kept."""
+def rebuild_registry(world: World) -> list[str]:
+    """Write the registry again from the session directories; returns which damaged files were kept."""
     kept = world.registry.rebuild(lambda: scan(world))
     for path in kept:
         world.events.add("warning", text=f"A damaged file was kept as {path} and rewritten")
@@ -58,23 +60,18 @@ def scan(world: World) -> Iterator[IndexEntry]:
                 yield entry_of(world.records.rebuild(session_id, {}, world.now()))._replace(status=Status.ERROR)
 
 
-def settle(world: World) -> list[str]:
-    """Finish what a killed process left half-done; answers what could not be finished."""
-    under_way = world.intents.sessions()
-    if under_way or not world.registry.looks_sound():
-        entries_of(world)
-    world.registry.remove_unfinished()
-    if not under_way:
-        return []
-    from mas.service.upkeep.unfinished import finish
-
-    return finish(world)
-
-
-def finish_work(world: World) -> None:
-    """A round of a server: what somebody was killed over, or gave up, waits for no further command."""
+def finish_work(world: World) -> list[str]:
+    """Finish or undo what a killed process left half-done; returns what could not be finished."""
     with disk_errors():
-        settle(world)
+        under_way = world.intents.sessions()
+        if under_way or not world.registry.looks_sound():
+            entries_of(world)
+        world.registry.remove_unfinished()
+        if not under_way:
+            return []
+        from mas.service.upkeep.unfinished import finish
+
+        return finish(world)
 
 
 def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
@@ -83,24 +80,109 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
     under_way = world.intents.sessions()
     there = world.layout.directories()
     if ({entry.session_id for entry in entries} ^ there) - under_way:
-        from mas.service.upkeep.mend import end_vanished
-
-        end_vanished(world, [entry for entry in entries if entry.session_id not in there | under_way])
-        rebuild(world)
+        _end_vanished(world, [entry for entry in entries if entry.session_id not in there | under_way])
+        rebuild_registry(world)
         entries = world.registry.read()
-    settled = [entry for entry in entries if entry.session_id not in under_way]
-    looking = _Looking(world, [entry for entry in settled if entry.status is Status.ACTIVE])
-    damaged = [entry for entry in settled if not world.records.is_whole(SessionId(entry.session_id))]
-    unreadable = {entry.session_id for entry in damaged}
-    lost, unseen = ([found for found in answer if found not in unreadable] for answer in looking.answer())
+    at_rest = [entry for entry in entries if entry.session_id not in under_way]
+    looking = _Looking(world, [entry for entry in at_rest if entry.status is Status.ACTIVE])
+    damaged = {entry.session_id: entry for entry in at_rest if not world.records.is_whole(SessionId(entry.session_id))}
+    lost, unseen = ([found for found in answer if found not in damaged] for answer in looking.answer())
+    changed, problems = correct(world, damaged, lost) if damaged or lost else ({}, [])
     warnings = [f"Could not ask tmux about session {session_id}; it is shown as last known" for session_id in unseen]
-    if damaged or lost:
-        from mas.service.upkeep.mend import mend
+    return [changed.get(entry.session_id, entry) for entry in entries], warnings + problems
 
-        changed, problems = mend(world, damaged, lost)
-        entries = [changed.get(entry.session_id, entry) for entry in entries]
-        warnings += problems
-    return entries, warnings
+
+def correct(
+    world: World, damaged: dict[str, IndexEntry], lost: list[SessionId]
+) -> tuple[dict[str, IndexEntry], list[str]]:
+    """Mark damaged sessions, stop lost ones; returns the entries that changed and what people should know."""
+    changed: dict[str, IndexEntry] = {}
+    warnings = [f"Session {session_id} is damaged: mas repair" for session_id in damaged]
+    steps = {session_id: partial(_mark_damaged, world, entry) for session_id, entry in damaged.items()}
+    for session_id, step in (steps | {found: partial(_end_lost, world, found) for found in lost}).items():
+        try:
+            # A listing must be had on a full disk too.
+            with disk_errors():
+                changed[session_id] = step()
+        except Busy:
+            continue
+        except MasError as error:
+            warnings.append(f"{session_id}: {error.message}")
+    return changed, warnings
+
+
+def _end_vanished(world: World, entries: list[IndexEntry]) -> None:
+    """Somebody removed these directories; their agents must not go on working in nothing."""
+    from mas.service.agents.team import close_team
+
+    for entry in entries:
+        if not world.layout.is_session(entry.session_id):
+            close_team(world, SessionId(entry.session_id), entry.socket)
+            world.events.add("warning", entry.session_id, text=f"The directory of session {entry.session_id} is gone")
+
+
+def _end_lost(world: World, session_id: SessionId) -> IndexEntry:
+    """A session whose tmux is gone: lost, or back again where the user asked for that.
+
+    One that runs in another workspace, of which this one is a copy, was never lost: it is not ours to bring back.
+    """
+    from mas.service.agents.living import place_of
+    from mas.service.agents.team import close_team
+    from mas.service.lifecycle.restore import restored
+    from mas.service.lifecycle.stop import TMUX_GONE, set_status
+
+    with world.intents.begin(session_id, "lost", world.records.load(session_id).socket) as operation:
+        session = world.records.load(session_id)
+        place = place_of(world, session)
+        if place and world.runtime.alive([place])[place] is not False:
+            # Somebody restored it since it was looked at.
+            operation.done()
+            return entry_of(session)
+        operation.no_return()
+        other = close_team(world, session_id, session.socket)
+        lost = (session.status is Status.ACTIVE or session.lost) and not other
+        elsewhere = f"it runs in another copy of this workspace: {other}" if other else None
+        session = set_status(world, session, Status.STOPPED, TMUX_GONE if lost else elsewhere or session.reason, lost)
+        operation.done()
+    world.logs.session(session_id, elsewhere or TMUX_GONE)
+    if elsewhere:
+        return entry_of(session)
+    world.events.add("warning", session_id, text=f"The tmux session of session {session_id} was gone")
+    return entry_of(restored(world, session_id) if world.settings.recover else session)
+
+
+def _mark_damaged(world: World, entry: IndexEntry) -> IndexEntry:
+    """Call the session `error` wherever that can still be written."""
+    from mas.service.lifecycle.stop import set_status
+
+    session_id = SessionId(entry.session_id)
+    if entry.status is Status.ERROR and world.records.is_called_damaged(session_id):
+        return entry
+    with world.intents.begin(session_id, "damage") as operation:
+        if world.records.is_whole(session_id):
+            # Somebody repaired it since it was looked at, or it could not be looked at then.
+            operation.done()
+            return entry
+        try:
+            session = world.records.load(session_id)
+            record = world.layout.session(session_id).record
+            if os.path.lexists(record):
+                set_aside(record, world.now())
+            set_status(world, session, Status.ERROR)
+        except (Corrupt, FileNotFoundError) as error:
+            _call_damaged(world, entry, error)
+        operation.done()
+    return entry._replace(status=Status.ERROR)
+
+
+def _call_damaged(world: World, entry: IndexEntry, error: Corrupt | FileNotFoundError) -> None:
+    """Call a session `error` in `.session` and the registry: its `metadata.json` cannot be read."""
+    if isinstance(error, Corrupt) and not error.is_newer:
+        # A directory that cannot be written to is no reason not to list it as what it is.
+        with suppress(OSError):
+            world.records.call_damaged(SessionId(entry.session_id), known_of(entry), world.now())
+    if entry.status is not Status.ERROR:
+        world.registry.put(entry._replace(status=Status.ERROR))
 
 
 class _Looking(Thread):

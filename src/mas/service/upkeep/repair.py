@@ -1,4 +1,4 @@
-"""Repair: look at everything, say what is wrong, mend it; or only say it."""
+"""Repair: look at everything, say what is wrong and repair it, or only say it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mas.runtime.sandbox.rules import from_options
 from mas.service.isolation.account import find_account
 from mas.service.isolation.enclosure import policy_of
 from mas.service.lifecycle.stop import TMUX_GONE, set_status
-from mas.service.upkeep.reconcile import rebuild
+from mas.service.upkeep.reconcile import rebuild_registry
 from mas.service.upkeep.unfinished import finish
 from mas.service.world import World
 from mas.store.agent.launch import launch_path, read_launch
@@ -27,10 +27,10 @@ from mas.store.workspace.registry import entry_of, known_of
 
 
 def repair(world: World, dry_run: bool) -> Repair:
-    """Find and mend damage to sessions and registry. Nothing is thrown away: damaged files are kept aside."""
+    """Find and repair damage to sessions and registry. Nothing is thrown away: damaged files are kept aside."""
     findings = [*_unfinished(world, dry_run)]
     for name in sorted(world.layout.directories() - world.intents.sessions()):
-        findings += _session(world, SessionId(name), dry_run)
+        findings += _look_at_session(world, SessionId(name), dry_run)
     findings += _registry(world, dry_run)
     return Repair(tuple(findings), done=not dry_run)
 
@@ -41,13 +41,13 @@ def _unfinished(world: World, dry_run: bool) -> Iterator[Finding]:
         yield Finding(f"an interrupted {intent.verb} of session {intent.session_id}", "finished or undone")
     if not dry_run:
         if _unreadable(world.registry.read):
-            rebuild(world)
+            rebuild_registry(world)
         for problem in finish(world):
             yield Finding(problem, "left as it is")
 
 
-def _session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Finding]:
-    """Mend one session's own files, then its status."""
+def _look_at_session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Finding]:
+    """Repair one session's own files, then its status."""
     damage = []
     try:
         session = world.records.load(session_id)
@@ -73,13 +73,13 @@ def _session(world: World, session_id: SessionId, dry_run: bool) -> Iterator[Fin
         return
     try:
         with world.intents.begin(session_id, "repair") as operation:
-            _mend(world, session, damage, true_status)
+            _repair_session(world, session, damage, true_status)
             operation.done()
     except Busy as error:
         yield Finding(error.message, "left to it")
 
 
-def _mend(world: World, session: Session, damage: list[Corrupt], status: Status) -> None:
+def _repair_session(world: World, session: Session, damage: list[Corrupt], status: Status) -> None:
     paths = world.layout.session(session.id)
     for error in damage:
         if os.path.lexists(error.path):
@@ -90,8 +90,8 @@ def _mend(world: World, session: Session, damage: list[Corrupt], status: Status)
         os.makedirs(directory, exist_ok=True)
     os.makedirs(paths.private, mode=0o700, exist_ok=True)
     lost = session.status is Status.ACTIVE and status is Status.STOPPED
-    mended = session.to(Status.STOPPED, world.now())
-    set_status(world, mended, status, TMUX_GONE if lost else session.reason, lost or session.lost)
+    repaired = session.to(Status.STOPPED, world.now())
+    set_status(world, repaired, status, TMUX_GONE if lost else session.reason, lost or session.lost)
 
 
 def _run_of(world: World, session: Session) -> Run:
@@ -167,7 +167,7 @@ def _registry(world: World, dry_run: bool) -> Iterator[Finding]:
         found = list(_differences(world))
     yield from found
     if found and not dry_run:
-        for aside in rebuild(world):
+        for aside in rebuild_registry(world):
             yield Finding(f"{aside} holds what could not be read", "kept")
 
 

@@ -1,4 +1,4 @@
-"""Recover: finish or undo what a killed process left half-done."""
+"""Unfinished: finish or undo what a killed process left half-done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATIENCE = 5.0
 
 
 def finish(world: World) -> list[str]:
-    """See to every piece of unfinished work; answers what could not be finished, and why."""
+    """See to every piece of unfinished work; returns what could not be finished, and why."""
     problems = []
     for operation in world.intents.unfinished():
         intent = operation.intent
@@ -144,7 +144,7 @@ def _finish_purge(world: World, intent: Intent, session_id: SessionId) -> None:
     world.archives.drop_half(session_id)
 
 
-def _finish_mending(world: World, intent: Intent, session_id: SessionId) -> None:
+def _finish_repair(world: World, intent: Intent, session_id: SessionId) -> None:
     """As far as the session can be read, say the same of it everywhere."""
     try:
         session = world.records.load(session_id)
@@ -177,6 +177,6 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "rename": _finish_rename,
     "purge": _finish_purge,
     "read": _nothing,
-    "damage": _finish_mending,
-    "repair": _finish_mending,
+    "damage": _finish_repair,
+    "repair": _finish_repair,
 }
