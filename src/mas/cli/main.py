@@ -101,6 +101,15 @@ class HelpAsked(Exception):
 class Parser(argparse.ArgumentParser):
     """An argument parser that leaves printing to us."""
 
+    def __init__(self, prog: str, text: str = "", epilog: str = "", add_help: bool = True) -> None:
+        super().__init__(prog, None, text, epilog, add_help=add_help, allow_abbrev=False)
+        # argparse tries every argument with a formatter; one that asks for the terminal's width loads shutil.
+        self.formatter_class = lambda prog: Formatter(prog, width=80)
+
+    def format_help(self) -> str:
+        self.formatter_class = Formatter
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{self.prog}: {message}", f"{self.prog} --help")
 
@@ -246,7 +255,7 @@ def load(command: str) -> CommandModule:
 
 
 def top_parser() -> Parser:
-    parser = Parser(prog="mas", add_help=False, allow_abbrev=False)
+    parser = Parser("mas", add_help=False)
     parser.add_argument("-h", "--help", action="store_true", help="show all commands")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     for name, (_, text) in COMMON.items():
@@ -255,13 +264,8 @@ def top_parser() -> Parser:
 
 
 def command_parser(command: str, module: CommandModule) -> Parser:
-    parser = Parser(
-        prog=f"mas {command}",
-        description=(module.__doc__ or "").partition(": ")[2],
-        epilog=_epilog(module),
-        formatter_class=Formatter,
-        allow_abbrev=False,
-    )
+    description = (module.__doc__ or "").partition(": ")[2]
+    parser = Parser(f"mas {command}", description, _epilog(module))
     module.arguments(parser)
     for name in _common_of(module):
         # One line below says where they are explained.
