@@ -56,7 +56,8 @@ def _about(module: CommandModule) -> str:
 
 def _command(name: str) -> str:
     module = load(name)
-    parser = Parser(prog=f"mas {name}", add_help=False, formatter_class=_Wide)
+    parser = Parser(f"mas {name}", add_help=False)
+    parser.formatter_class = _Wide
     module.arguments(parser)
     return paragraphs(
         (

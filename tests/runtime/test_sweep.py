@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from mas.model.ids import identity
-from mas.runtime.sweep import MARK, Owner, end_processes, find_processes, processes_of
+from mas.runtime.panes import MARK
+from mas.runtime.sweep import Owner, end_processes, find_processes, processes_of
 from tests.site import Site, until
 
 # Other runs sweep on the same machine, so every one has its own.

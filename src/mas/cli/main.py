@@ -102,9 +102,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that leaves printing to us."""
 
     def __init__(self, prog: str, text: str = "", epilog: str = "", add_help: bool = True) -> None:
-        super().__init__(prog, None, text, epilog, add_help=add_help, allow_abbrev=False)
-        # argparse tries every argument with a formatter; one that asks for the terminal's width loads shutil.
-        self.formatter_class = lambda prog: Formatter(prog, width=80)
+        super().__init__(prog, None, text, epilog, formatter_class=_narrow, add_help=add_help, allow_abbrev=False)
 
     def format_help(self) -> str:
         self.formatter_class = Formatter
@@ -115,6 +113,11 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file: object = None) -> NoReturn:
         raise HelpAsked(self.format_help())
+
+
+def _narrow(prog: str) -> Formatter:
+    """What argparse tries every argument with: one that asked for the terminal's width would load shutil."""
+    return Formatter(prog, width=80)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):

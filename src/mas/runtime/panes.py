@@ -13,9 +13,10 @@ from typing import NamedTuple
 from mas.model.errors import AgentExited
 from mas.model.ids import tmux_name
 from mas.runtime.runtime import PaneSize, PaneState, Place
-from mas.runtime.sweep import session_and_home
 from mas.runtime.tmux import Command
 
+# Set by the launcher alone, so that a person's shell with a session's environment is nobody's agent.
+MARK = "MAS_PANE"
 PANE_MARK = "@mas_team"
 SESSION_MARK = "@mas_home"
 NONE = "-"
@@ -69,6 +70,8 @@ class Row(NamedTuple):
             return self.mark.rpartition("/")[0] == place.team
         if self.agent == NONE:
             return False
+        from mas.runtime.sweep import session_and_home
+
         told = session_and_home(self.pid)
         if told is None:
             return self.session == place.name

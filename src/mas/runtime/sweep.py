@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.ids import identity
+from mas.runtime.panes import MARK
 
 if TYPE_CHECKING:
     import psutil
 
-# Set by the launcher alone, so that a person's shell with a session's environment is nobody's agent.
-MARK = "MAS_PANE"
 _LOOK_AGAIN = 0.005
 _LONG_ENOUGH_TO_DIE = 0.02
 # How long what was killed may take to be gone.

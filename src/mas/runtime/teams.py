@@ -12,6 +12,7 @@ from mas.model.errors import AlreadyThere, BadInput, Conflict, NoTmux
 from mas.runtime.panes import (
     FORMAT,
     HOMES,
+    MARK,
     OPEN,
     OPENING,
     OWNER,
@@ -33,7 +34,6 @@ from mas.runtime.panes import (
 )
 from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, look, sessions_at
-from mas.runtime.sweep import MARK
 from mas.runtime.tmux import Ahead, Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 

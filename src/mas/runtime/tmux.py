@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+# Not `socket`, which makes enums of 400 constants: every command would pay 2 ms for them.
+import _socket
 import errno
 import os
 import select
 import signal
-import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING
 
 from mas.model.errors import NoTmux
@@ -129,7 +130,7 @@ class Tmux:
 
     def pid(self) -> int | None:
         """The server's process (0 where the system does not tell), None if there is no server."""
-        with socket.socket(socket.AF_UNIX) as probe:
+        with closing(_socket.socket(_socket.AF_UNIX)) as probe:
             probe.settimeout(_PATIENCE)
             try:
                 probe.connect(self.socket)
@@ -137,9 +138,9 @@ class Tmux:
                 if error.errno in _NOBODY_THERE:
                     return None
                 raise NoTmux(f"Cannot look at tmux at {self.socket}: {error}", "mas doctor") from None
-            if not hasattr(socket, "SO_PEERCRED"):
+            if not hasattr(_socket, "SO_PEERCRED"):
                 return 0
-            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            credentials = probe.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", credentials)[0])
 
     def remind(self) -> None:

@@ -14,10 +14,11 @@ from mas.model.run import Run, agent_runs
 from mas.model.session import AgentRun
 from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
+from mas.runtime.panes import MARK
 from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
 from mas.runtime.sandbox.rules import to_options
 from mas.runtime.servers import usual_descriptor_limit
-from mas.runtime.sweep import MARK, Owner, end_processes, find_processes
+from mas.runtime.sweep import Owner, end_processes, find_processes
 from mas.service.isolation.enclosure import Enclosure
 from mas.service.isolation.limits import Holding, held, hold, let_go
 from mas.service.world import World
