@@ -127,8 +127,8 @@ def test_the_limits_of_the_server_are_as_told() -> None:
     for sentence in (
         f"at most {usual.body_size >> 20} MiB",
         f"a head {usual.head_size >> 10} KiB",
-        f"ask {usual.rate:g} times a second",
-        f"{usual.failed_rate:g} times with a wrong",
+        f"send {usual.rate:g} requests a second",
+        f"{usual.failed_rate:g} with a wrong",
         f"{usual.connections} connections",
     ):
         assert sentence in " ".join(told.split())
