@@ -26,6 +26,7 @@ from mas.settings import (
     settings_of,
 )
 from mas.store.files.atomic import disk_errors
+from mas.store.files.descriptors import utc_now as utc_now
 from mas.store.layout import Layout
 from mas.store.session.logs import Logs
 from mas.store.session.session_files import Records
@@ -258,12 +259,6 @@ def _messages(layout: Layout, logs: Logs, events: Events) -> Messages:
         events.add("warning", session_id, text=text)
 
     return Messages(layout, utc_now, warn)
-
-
-def utc_now() -> str:
-    """The time as ISO 8601 in UTC, to the millisecond."""
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
 
 
 def elapsed() -> float:

@@ -16,7 +16,7 @@ from mas.model.team import team_named
 from mas.service.local import LocalMas
 from mas.service.upkeep.prune import Policy
 from mas.settings import ServerMode
-from mas.store.files.atomic import remove_file
+from mas.store.files.descriptors import remove_file
 from tests.checker import MARKER, World, check_world, tree_hash
 from tests.e2e.standin import start_receivers
 from tests.faults.driver import Cut, Driver, Ended, Fault

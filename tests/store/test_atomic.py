@@ -17,14 +17,11 @@ from mas.store.files.atomic import (
     make_directory,
     open_lock,
     read_file,
-    remove_file,
     set_aside,
-    still_at,
-    try_lock,
-    write_all,
     write_atomic,
     write_new,
 )
+from mas.store.files.descriptors import remove_file, still_at, try_lock, write_all
 from tests.store.samples import NOW, mode, next_line, ordinary_user, program, put, read, umask
 
 _SWITCH = """

@@ -11,7 +11,8 @@ from threading import Timer
 import pytest
 
 from mas.model.errors import Busy, Conflict
-from mas.store.files.atomic import open_lock, try_lock
+from mas.store.files.atomic import open_lock
+from mas.store.files.descriptors import try_lock
 from mas.store.layout import Layout
 from mas.store.workspace.intents import Intent, Intents
 from tests.store.samples import NOW, new_id, next_line, program, put

@@ -18,6 +18,8 @@ from _json import (
     encode_basestring as _quoted,
 )  # the C half of `json`; all of it would cost 10 ms a start
 
+from mas.store.files.descriptors import NEW
+
 LARGEST = 8 << 20
 # Output is one event for as long as this, or up to so much.
 _MOMENT = 0.01
@@ -25,7 +27,7 @@ _BLOCK = 1 << 16
 _BURST = 4 << 20
 _RATE = 1 << 20
 _FLOODED = 0.25
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_WRONLY | NEW
 _LEADS = ((0xF8, 1), (0xF0, 4), (0xE0, 3), (0xC0, 2))
 
 

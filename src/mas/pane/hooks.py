@@ -14,7 +14,8 @@ import stat
 import time
 
 from mas.pane.processes import die_with_parent
-from mas.store.agent.hook_spool import ANSWER, ASKED, BELL, DIRECTORY, LARGEST, NEW, READ, RING, spool_path
+from mas.store.agent.hook_spool import ANSWER, ASKED, BELL, LARGEST, RING, spool_path
+from mas.store.files.descriptors import DIRECTORY, NEW, READ, SAFE, try_lock
 
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
@@ -117,7 +118,7 @@ class Hooks:
         except FileNotFoundError:
             pass
         os.mkfifo(BELL, 0o600, dir_fd=self._directory)
-        fd = os.open(BELL, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._directory)
+        fd = os.open(BELL, os.O_RDWR | os.O_NONBLOCK | SAFE, dir_fd=self._directory)
         if not stat.S_ISFIFO(os.fstat(fd).st_mode):
             raise OSError("the bell is no pipe")
         self._give(fd)
@@ -232,7 +233,7 @@ class _Clerk:
     def _put(self, name: str, data: bytes) -> bool:
         """Make a file; False if there is something already, or the disk will not have it."""
         try:
-            fd = os.open(name, NEW, 0o600, dir_fd=self._directory)
+            fd = os.open(name, os.O_WRONLY | NEW, 0o600, dir_fd=self._directory)
         except OSError:
             return False
         try:
@@ -252,9 +253,7 @@ class _Clerk:
 
 
 def _is_locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(fd, shared=True):
         return True
     fcntl.flock(fd, fcntl.LOCK_UN)
     return False

@@ -17,6 +17,7 @@ import time
 from mas.pane.processes import Process, adopt_orphans, die_with_parent, kill_descendants, left_behind
 from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.agent.launch import launch_path, read_launch, was_cut_short
+from mas.store.files.descriptors import DIRECTORY
 
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
@@ -54,7 +55,6 @@ _REMOVAL = 10.0
 _LOOK_AGAIN = 0.1
 # Where the sockets of a workspace's own tmux servers are.
 _BESIDE_SESSIONS = "/sessions/.mas/tmux/"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Ends a sequence the agent left unfinished, then undoes what full-screen programs do to a terminal.
 _RESET_SCREEN = b"\x1b\\\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[0m\x0f\x1b(B"
 
@@ -236,10 +236,10 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
         copy_tree(lazy, half)
         os.rename(half, unit)
     # A link that some agent put there would lead this one where it must not be.
-    fd = os.open(session_dir, _DIRECTORY)
+    fd = os.open(session_dir, DIRECTORY)
     for name in ("unit", agent):
         try:
-            inner = os.open(name, _DIRECTORY, dir_fd=fd)
+            inner = os.open(name, DIRECTORY, dir_fd=fd)
         finally:
             os.close(fd)
         fd = inner

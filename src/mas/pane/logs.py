@@ -11,7 +11,8 @@ import time
 
 from mas.pane.cast import Cast
 from mas.pane.home import Home
-from mas.store.agent.agentlog import AgentLog, Fields, has_called, has_spoken, json_object, stamp
+from mas.store.agent.agentlog import AgentLog, Fields, has_called, has_spoken, json_object
+from mas.store.files.descriptors import DIRECTORY, SAFE, utc_now
 
 _LARGEST_LOG = 32 << 20
 # The words of `show` for an agent whose program tells nothing of itself, and for one that is yet to tell something.
@@ -20,7 +21,7 @@ _LAUNCHED = "launched"
 # Events kept until there is room for them, and how long to wait before the next look.
 _MOST_UNWRITTEN = 1000
 _NEXT_TRY = 1.0
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | SAFE
 
 
 def how_ended(code: int) -> str:
@@ -121,7 +122,7 @@ class Record:
 
     def event(self, what: str, **details: int | str | list[str]) -> None:
         """Note what happened."""
-        at = stamp()
+        at = utc_now()
         self._append({"at": at, "event": what, **details})
         if what == "start":
             self._has_hooks = False
@@ -138,7 +139,7 @@ class Record:
 
     def state(self, source: str, state: str, kind: str, text: str, decides: bool) -> None:
         """Note what a source says the state is; the workspace is told if that is what the agent's state is now."""
-        at = stamp()
+        at = utc_now()
         self._append({"at": at, "event": "state", "source": source, "state": state, "kind": kind, "text": text})
         if decides:
             words = ": ".join(word for word in (kind, text) if word)
@@ -148,7 +149,7 @@ class Record:
         """Note something that should not go unseen, here and for the whole workspace."""
         from mas.store.workspace.eventlog import append_event
 
-        at = stamp()
+        at = utc_now()
         self._append({"at": at, "event": "warning", "text": text})
         whose: Fields = {"at": at, "event": "warning", "sessionId": self._session_id, "agent": self._agent}
         append_event(self._workspace, json_object(whose | {"text": f"Agent {self._agent}: {text}"}))
@@ -156,7 +157,7 @@ class Record:
     def tell_silence(self, state: str, kind: str, text: str) -> None:
         """Tell the workspace that the agent is again as it was before any source spoke: as said, or just launched."""
         state, text = (state, text) if state else ("starting", _LAUNCHED)
-        self._tell(stamp(), {"state": state, "stateText": text, "stateSource": "launcher", "kind": kind})
+        self._tell(utc_now(), {"state": state, "stateText": text, "stateSource": "launcher", "kind": kind})
 
     def has_hooks(self) -> bool:
         """Whether a hook of the agent has told a state since it started."""
@@ -213,7 +214,7 @@ def _lock(fd: int) -> bool:
 def _held(directory: str) -> str:
     """Another path of the directory, which stays that of this one, whatever is put in its place meanwhile."""
     try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(directory, DIRECTORY)
     except OSError:
         # Nothing can be written there, and nothing of that is worth an agent.
         return "/dev/null"

@@ -14,7 +14,8 @@ from mas.service.agents.team import reopen_agent
 from mas.service.inspect.show import just_opened
 from mas.service.lifecycle.quit import quit_agents
 from mas.service.world import World
-from mas.store.agent.agentlog import AgentLog, stamp
+from mas.store.agent.agentlog import AgentLog
+from mas.store.files.descriptors import utc_now
 
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for the launcher.
 _GRACE = 5.0
@@ -98,7 +99,7 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
     if not has_ended(world, session_id, agent_id):
         # Its launcher was killed and could not say so; what is known of that run must not pass for the next one's.
         with AgentLog(world.layout.session(session_id).agent_events(agent_id)) as log:
-            log.add({"at": stamp(), "event": "exit", "status": _KILLED})
+            log.add({"at": utc_now(), "event": "exit", "status": _KILLED})
 
 
 def _begun_at(world: World, session_id: SessionId, agent_id: str) -> str:

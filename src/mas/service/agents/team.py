@@ -25,7 +25,8 @@ from mas.service.world import World
 from mas.store.agent.hook_spool import spool_path
 from mas.store.agent.launch import gate_path, launch_path, write_launch
 from mas.store.agent.self_reports import forget_reports
-from mas.store.files.atomic import ensure_directory, open_lock, remove_file, try_lock
+from mas.store.files.atomic import ensure_directory, open_lock
+from mas.store.files.descriptors import remove_file, try_lock
 from mas.store.layout import PRIVATE_DIR
 
 _LAUNCHER = os.path.join(os.path.dirname(mas.__file__), "pane", "__main__.py")

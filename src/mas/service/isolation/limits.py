@@ -24,7 +24,8 @@ from mas.runtime.limits.cgroups import (
 from mas.runtime.limits.scope import Scopes, agent_scope, slice_of
 from mas.service.isolation.enclosure import limits_of
 from mas.service.world import World
-from mas.store.files.atomic import read_file, remove_file, write_atomic
+from mas.store.files.atomic import read_file, write_atomic
+from mas.store.files.descriptors import remove_file
 
 _GRACE = 5.0
 _OOM = {1: "memory.oom_control oom_kill", 2: "memory.events oom_kill"}

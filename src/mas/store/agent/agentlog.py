@@ -9,12 +9,12 @@ Imports next to nothing, because the launcher in every pane writes here.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from _json import (
     encode_basestring_ascii as _quoted,
 )  # the C half of `json`; all of it would cost 10 ms a start
+
+from mas.store.files.descriptors import APPEND, READ, remove_file, still_at, take_lock
 
 LARGEST = 4 << 20
 LONGEST_TEXT = 2048
@@ -34,8 +34,7 @@ _PROMPT = b'"prompt":"'
 _PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
 _SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen", b"launcher")
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_WRITE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_WRITE = os.O_RDWR | APPEND
 # How often to try for the lock, and the seconds between.
 _PATIENCE = 20
 _PAUSE = 0.001
@@ -59,12 +58,6 @@ def said_by(source: str) -> bytes:
     return _SAID % source.encode()
 
 
-def stamp() -> str:
-    """The time as every file of MAS has it."""
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
-
-
 def json_object(fields: Fields) -> str:
     return "{" + ",".join(f"{_quoted(key)}:{_json(value)}" for key, value in fields.items()) + "}"
 
@@ -86,8 +79,8 @@ class AgentLog:
     def __enter__(self) -> AgentLog:
         while True:
             self._fd = os.open(self._path, _WRITE, 0o600)
-            self._locked = _lock(self._fd)
-            if not self._locked or _is(self._path, self._fd):
+            self._locked = take_lock(self._fd, _PATIENCE, _PAUSE)
+            if not self._locked or still_at(self._fd, self._path):
                 # Whoever holds it for so long is up to no good; what happened is written all the same.
                 return self
             # Begun anew in the meantime.
@@ -126,7 +119,7 @@ def last_run(path: str) -> list[bytes]:
     Nothing if no run has begun yet, or the file is none. Only as much is read as the run is long.
     """
     try:
-        fd = os.open(path, _READ)
+        fd = os.open(path, READ)
     except OSError:
         return []
     try:
@@ -173,38 +166,17 @@ def has_called(path: str) -> bool:
 
 def _content(path: str) -> bytes:
     try:
-        fd = os.open(path, _READ)
+        fd = os.open(path, READ)
     except OSError:
         return b""
     with open(fd, "rb") as file:
         return file.read(2 * LARGEST)
 
 
-def _lock(fd: int) -> bool:
-    for _ in range(_PATIENCE):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-        else:
-            return True
-    return False
-
-
-def _is(path: str, fd: int) -> bool:
-    """Whether the file of that name is the open one."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    here = os.fstat(fd)
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
-
-
 def _begin_anew(path: str, fd: int) -> None:
     head = b"".join(line + b"\n" for line in _last_run(fd))
     half = f"{path}.new"
-    _remove(half)
+    remove_file(half)
     new = os.open(half, _WRITE | os.O_EXCL, 0o600)
     try:
         os.fchmod(new, 0o600)
@@ -213,13 +185,6 @@ def _begin_anew(path: str, fd: int) -> None:
     finally:
         os.close(new)
     # A link first: at no moment is there no file.
-    _remove(f"{path}.1")
+    remove_file(f"{path}.1")
     os.link(path, f"{path}.1", follow_symlinks=False)
     os.replace(half, path)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 
-from mas.store.files.atomic import ensure_directory, open_lock, remove_file, try_lock, write_all
+from mas.store.files.atomic import ensure_directory, open_lock
+from mas.store.files.descriptors import NEW, READ, is_locked, remove_file, try_lock, write_all
 from mas.store.layout import PRIVATE_DIR
 
 ALLOW, DENY = "allow", "deny"
 _NEVER = "never"
 _ANSWER = ".answer"
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LONGEST = 256
 
 
@@ -87,7 +87,7 @@ def _put(path: str, word: str) -> bool:
     directory, name = os.path.split(path)
     half = os.path.join(directory, f".{name}-{os.urandom(8).hex()}")
     try:
-        fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = os.open(half, os.O_WRONLY | NEW, 0o600)
         try:
             write_all(fd, word.encode())
         finally:
@@ -106,18 +106,14 @@ def _directory(session_dir: str) -> str:
 
 def _is_held(path: str) -> bool:
     try:
-        fd = os.open(path, _READ)
+        return is_locked(path)
     except OSError:
         return False
-    try:
-        return not try_lock(fd, shared=True)
-    finally:
-        os.close(fd)
 
 
 def _read(path: str) -> str:
     try:
-        fd = os.open(path, _READ)
+        fd = os.open(path, READ)
     except OSError:
         return ""
     try:

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 
 from mas.model.errors import Corrupt, NotFound
 from mas.model.ids import is_session_id
-from mas.store.files.atomic import ensure_directory, write_all
-from mas.store.files.safe_open import opened_beneath, parse_path
+from mas.store.files.atomic import ensure_directory
+from mas.store.files.descriptors import DIRECTORY, NEW, is_there, write_all
+from mas.store.files.safe_open import made_beneath, opened_beneath, parse_path
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UUID = "uuid"
 
 
@@ -55,7 +54,7 @@ class AgentPlace:
         *above, name = parse_path(os.path.relpath(path, self.path))
         fd = self._opened(above)
         try:
-            if not again and _is_there(name, fd):
+            if not again and is_there(name, fd):
                 return
             self._put(name, text.encode("utf-8", "surrogateescape"), fd)
         except IsADirectoryError:
@@ -66,7 +65,7 @@ class AgentPlace:
     def _put(self, name: str, data: bytes, directory: int) -> None:
         # No name that the agent could know: something might wait there, a pipe or a second name of another file.
         half = f".{os.urandom(16).hex()}.tmp"
-        fd = os.open(half, _NEW, PRIVATE_FILE, dir_fd=directory)
+        fd = os.open(half, os.O_WRONLY | NEW, PRIVATE_FILE, dir_fd=directory)
         try:
             os.fchmod(fd, PRIVATE_FILE)
             write_all(fd, data)
@@ -80,27 +79,10 @@ class AgentPlace:
     def _opened(self, names: list[str]) -> int:
         """A descriptor of a directory below this place, made where it is missing."""
         try:
-            fd = os.open(self.path, _DIRECTORY)
+            fd = os.open(self.path, DIRECTORY)
         except OSError:
             raise Corrupt(self.path, "not a directory", f"rm {self.path}") from None
-        for name in names:
-            try:
-                try:
-                    os.mkdir(name, PRIVATE_DIR, dir_fd=fd)
-                except FileExistsError:
-                    pass
-                inner = os.open(name, _DIRECTORY, dir_fd=fd)
-            except NotADirectoryError:
-                raise Corrupt(os.path.join(self.path, name), "not a directory", "remove it") from None
-            finally:
-                os.close(fd)
-            fd = inner
-        return fd
-
-
-def _is_there(name: str, directory: int) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
+        try:
+            return made_beneath(fd, names)
+        except NotADirectoryError as error:
+            raise Corrupt(os.path.join(self.path, str(error.filename)), "not a directory", "remove it") from None

@@ -15,15 +15,14 @@ import os
 import time
 from collections.abc import Callable
 
+from mas.store.files.descriptors import DIRECTORY, NEW, READ, SAFE, is_there, write_all
+
 BELL = "bell"
 ASKED = ".asked"
 ANSWER = ".answer"
 LARGEST = (1 << 20) + 256
 # A name and the line feed behind it.
 RING = 33
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LARGEST_ANSWER = 1 << 16
 # How long a hook waits to be noted: a launcher that does not is not waited for by the agent either.
 _NOTED = 3.0
@@ -39,14 +38,12 @@ def hand_over(spool: str, name: str, payload: bytes, say: Callable[[str], None])
     """Give a hook to the launcher, and `say` the answer if it is a question that gets one; `OSError` if it cannot."""
     directory = os.open(spool, DIRECTORY)
     try:
-        bell = os.open(BELL, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        bell = os.open(BELL, os.O_WRONLY | os.O_NONBLOCK | SAFE, dir_fd=directory)
         own = os.urandom(16).hex()
-        fd = os.open(own, NEW, 0o600, dir_fd=directory)
+        fd = os.open(own, os.O_RDWR | NEW, 0o600, dir_fd=directory)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
-            left = memoryview(os.fsencode(name).replace(b"\n", b" ") + b"\n" + payload)[:LARGEST]
-            while left:
-                left = left[os.write(fd, left) :]
+            write_all(fd, memoryview(os.fsencode(name).replace(b"\n", b" ") + b"\n" + payload)[:LARGEST])
             if _ring(bell, own, directory):
                 _await_answer(own, directory, say)
         finally:
@@ -90,14 +87,6 @@ def _await_answer(own: str, directory: int, say: Callable[[str], None]) -> None:
         os.close(fd)
         _remove(own + ANSWER, directory)
     say(text)
-
-
-def is_there(name: str, directory: int) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _remove(name: str, directory: int) -> None:

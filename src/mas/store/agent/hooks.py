@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mas.model.state import AgentState, State, fold
-from mas.store.agent.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by, stamp
+from mas.store.agent.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by
 from mas.store.agent.launch import launch_path, read_launch
+from mas.store.files.descriptors import utc_now
 from mas.store.workspace.eventlog import append_event
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     question = None
     try:
         with AgentLog(path) as log:
-            log.add({"at": stamp(), "event": "hook", "name": plain(os.fsencode(name), _LONGEST_NAME), **_details(body)})
+            called = plain(os.fsencode(name), _LONGEST_NAME)
+            log.add({"at": utc_now(), "event": "hook", "name": called, **_details(body)})
             if asks and meant:
                 before = _told_last(log.last_run())
                 state = before if before[:3] == meant[:3] else meant
@@ -125,7 +127,7 @@ def _note_going_on(question: Question) -> None:
             if _told_last(log.last_run()) != question.state:
                 # Another question has come up beside this one, or the program has told what it does.
                 return
-            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", stamp()), question.sources)
+            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", utc_now()), question.sources)
     except OSError:
         return
     if now:
@@ -182,7 +184,7 @@ def _meaning(hook_map: str, name: str, body: dict[str, Any]) -> AgentState | Non
         text = _request(body)
     if state == State.BLOCKED:
         kind = kind or ("permission" if "tool_name" in body else "question")
-    return AgentState(State(state), kind, text, "hooks", stamp())
+    return AgentState(State(state), kind, text, "hooks", utc_now())
 
 
 def _request(body: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from mas.store.files.descriptors import SAFE
+
 _SECTION = "\0\0"
 
 
@@ -38,7 +40,7 @@ def write_launch(
     pairs = ("\0".join(f"{key}={value}" for key, value in part.items()) for part in (env, options))
     text = _SECTION.join([_words(argv), *pairs, *([_words(resume)] if resume else [])])
     # Not blocking: a pipe in its place would have us wait for ever.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE | os.O_NONBLOCK
     fd = os.open(path, flags, 0o600)
     with open(fd, "wb") as file:
         os.fchmod(fd, 0o600)

@@ -9,7 +9,8 @@ import time
 from threading import RLock
 from typing import NamedTuple
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+from mas.store.files.descriptors import DIRECTORY, READ
+
 # A reader is at most this many files behind; who is further behind has lost something and is told so.
 _KEPT = 3
 # Stands for a file that came and went unseen: more than any reader would want to catch up with.
@@ -112,9 +113,9 @@ class Recording:
         return file.base + os.fstat(file.fd).st_size
 
     def _open(self) -> int:
-        directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        directory = os.open(os.path.dirname(self._path), DIRECTORY)
         try:
-            return os.open(os.path.basename(self._path), _FLAGS, dir_fd=directory)
+            return os.open(os.path.basename(self._path), READ, dir_fd=directory)
         finally:
             os.close(directory)
 

@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Iterable
 
-from mas.store.files.atomic import ensure_directory, read_file, remove_file, write_atomic
+from mas.store.files.atomic import ensure_directory, read_file, write_atomic
+from mas.store.files.descriptors import remove_file
 from mas.store.layout import PRIVATE_DIR, SessionPaths
 
 

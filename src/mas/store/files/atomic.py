@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
+from mas.store.files.descriptors import APPEND, NEW, READ, SAFE, remove_file, write_all
 from mas.store.layout import PRIVATE_FILE
 
 _BLOCK = 1 << 20
@@ -69,7 +70,7 @@ def _temporary(path: str) -> str:
 
 def write_new(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -> None:
     """Write `data` to `path` and to the disk, not yet caring for its name."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | NEW
     try:
         fd = os.open(path, flags, mode)
     except FileExistsError:
@@ -84,16 +85,9 @@ def write_new(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -> N
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes | bytearray) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def read_file(path: str) -> bytes:
     """The content of one of MAS's own files; a link in its place is an error."""
-    # Not blocking: a pipe in its place would have us wait for ever.
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = os.open(path, READ)
     try:
         # A listing reads two files of every session; a file object for each would take half as long again.
         data = os.read(fd, _SMALL)
@@ -112,9 +106,7 @@ def read_file(path: str) -> bytes:
 
 def append_line(path: str, line: bytes, mode: int = PRIVATE_FILE, directory: int | None = None) -> None:
     """Add one line in one write; logs need no more than that. The path is relative to an open `directory`."""
-    # Not blocking: a pipe in its place would have us wait for ever.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    fd = os.open(path, flags, mode, dir_fd=directory)
+    fd = os.open(path, os.O_WRONLY | APPEND, mode, dir_fd=directory)
     try:
         os.fchmod(fd, mode)
         write_all(fd, line)
@@ -143,21 +135,12 @@ def ensure_directory(path: str, mode: int) -> bool:
     return True
 
 
-def remove_file(path: str) -> bool:
-    """Remove `path`; True if it was there."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def sync_directory(path: str) -> None:
     _sync(path, os.O_DIRECTORY)
 
 
 def sync_file(path: str) -> None:
-    _sync(path, os.O_NOFOLLOW | os.O_NONBLOCK)
+    _sync(path, READ)
 
 
 def _sync(path: str, flags: int) -> None:
@@ -193,25 +176,6 @@ def locked(path: str) -> Iterator[None]:
 
 
 def open_lock(path: str) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | SAFE, PRIVATE_FILE)
     os.fchmod(fd, PRIVATE_FILE)
     return fd
-
-
-def try_lock(fd: int, shared: bool = False) -> bool:
-    """Take the lock on an open file if nobody has it; with `shared`, others may have it so too."""
-    try:
-        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def still_at(fd: int, path: str) -> bool:
-    """Whether `path` is still the file behind `fd` (it may have been moved or removed meanwhile)."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    here = os.fstat(fd)
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

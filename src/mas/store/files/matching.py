@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from mas.store.files.descriptors import DIRECTORY
+
 _MAGIC = ("*", "?", "[")
 # So many entries are looked at; what has more was made to be looked at.
 _MOST = 20_000
@@ -17,7 +18,7 @@ def is_any(pattern: str) -> bool:
     fixed = next((place for place, part in enumerate(parts) if _is_magic(part)), len(parts) - 1)
     try:
         start = "/".join(_plain(part) for part in parts[:fixed])
-        fd = os.open(start or ("/" if pattern.startswith("/") else "."), _DIRECTORY)
+        fd = os.open(start or ("/" if pattern.startswith("/") else "."), DIRECTORY)
     except OSError:
         return False
     return _Search().below(fd, parts[fixed:], 0)
@@ -67,7 +68,7 @@ class _Search:
         if depth >= _DEEPEST:
             return False
         try:
-            inner = os.open(name, _DIRECTORY, dir_fd=fd)
+            inner = os.open(name, DIRECTORY, dir_fd=fd)
         except OSError:
             return False
         return self.below(inner, parts, depth + 1)

@@ -18,10 +18,10 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from mas.model.errors import BadInput, Corrupt, DiskFull
 from mas.model.ids import shown
+from mas.store.files.descriptors import NEW, READ, SAFE
 from mas.store.files.safe_open import is_foreign
 from mas.store.files.tree import Progress, parts_of, usage, walk
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LEVEL = 3
 _TAR_BLOCK = 512
 # More than this, and the length of what is packed would stand where that of the file does.
@@ -94,7 +94,7 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
     facts: dict[str, _Fact] = {}
     total = usage(source).size if progress else 0
     done = 0
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600)
     with open(fd, "wb") as raw:
         with (
             ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as packed,
@@ -110,7 +110,7 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
                     tar.addfile(member)
                 elif member.isreg():
                     owner = os.fstat(entry.parent).st_uid
-                    with open(os.open(entry.name, _READ, dir_fd=entry.parent), "rb") as file:
+                    with open(os.open(entry.name, READ, dir_fd=entry.parent), "rb") as file:
                         info = os.fstat(file.fileno())
                         if not stat.S_ISREG(info.st_mode) or is_foreign(info, owner):
                             continue
@@ -236,7 +236,7 @@ def _extract(path: str, target: str, progress: Progress | None, held: int) -> No
 
 
 def _extract_file(tar: tarfile.TarFile, path: str, member: tarfile.TarInfo) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, os.O_WRONLY | NEW, 0o600)
     with open(fd, "wb") as file:
         end = 0
         for start, data in _data(tar, member):

@@ -12,16 +12,15 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import shown
+from mas.store.files.descriptors import DIRECTORY, READ
+from mas.store.layout import PRIVATE_DIR
 
 _LONGEST_PATH = 4096
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking: a pipe would have us wait for ever.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _OPENAT2 = 437
 _BENEATH = 0x02 | 0x04 | 0x08  # no magic links, no links at all, nothing above
 _NOT_BY_THE_KERNEL = (errno.ENOSYS, errno.EPERM, errno.EINVAL)
@@ -44,7 +43,7 @@ def opened_beneath(root: str, names: tuple[str, ...]) -> Iterator[int]:
     """A descriptor of the file or directory; `NotFound` where there is none, or a link or a device instead."""
     fd = -1
     try:
-        fd = os.open(root, _DIRECTORY)
+        fd = os.open(root, DIRECTORY)
         owner = os.fstat(fd).st_uid
         if names:
             inner = _opened(fd, names)
@@ -61,6 +60,21 @@ def opened_beneath(root: str, names: tuple[str, ...]) -> Iterator[int]:
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def made_beneath(fd: int, names: Iterable[str]) -> int:
+    """A descriptor of a directory beneath the open one, which is closed; each on the way is made if it is missing."""
+    for name in names:
+        try:
+            try:
+                os.mkdir(name, PRIVATE_DIR, dir_fd=fd)
+            except FileExistsError:
+                pass
+            inner = os.open(name, DIRECTORY, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
 
 
 def is_foreign(info: os.stat_result, owner: int) -> bool:
@@ -84,7 +98,7 @@ def _by_the_kernel(fd: int, path: str) -> int:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    how = struct.pack("QQQ", _FILE, 0, _BENEATH)
+    how = struct.pack("QQQ", READ, 0, _BENEATH)
     for _ in range(_TRIES):
         inner = libc.syscall(
             ctypes.c_long(_OPENAT2), ctypes.c_int(fd), os.fsencode(path), how, ctypes.c_size_t(len(how))
@@ -99,7 +113,7 @@ def _by_the_kernel(fd: int, path: str) -> int:
 def _step_by_step(fd: int, names: tuple[str, ...]) -> int:
     for position, name in enumerate(names):
         try:
-            inner = os.open(name, _FILE if position == len(names) - 1 else _DIRECTORY, dir_fd=fd)
+            inner = os.open(name, READ if position == len(names) - 1 else DIRECTORY, dir_fd=fd)
         finally:
             os.close(fd)
         fd = inner

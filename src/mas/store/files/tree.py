@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.ids import shown
-from mas.store.files.atomic import write_all
+from mas.store.files.descriptors import DIRECTORY, NEW, READ, SAFE, write_all
 from mas.store.files.safe_open import is_foreign
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | NEW
 _NO_RANGE_COPY = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}
 # What the disk says of something that is not what it was a moment ago.
 _CHANGED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
@@ -55,7 +53,7 @@ def walk(root: str, past_closed: bool = False) -> Iterator[Entry]:
     What vanishes meanwhile is left out, and with `past_closed` what may not be entered; `parent` is only open
     until the next step.
     """
-    fd = os.open(root, _DIRECTORY)
+    fd = os.open(root, DIRECTORY)
     try:
         yield from _walk(fd, "", 0, past_closed)
     finally:
@@ -79,7 +77,7 @@ def _walk(fd: int, prefix: str, depth: int, past_closed: bool) -> Iterator[Entry
         yield Entry(path, name, info, fd)
         if stat.S_ISDIR(info.st_mode):
             try:
-                inner = os.open(name, _DIRECTORY, dir_fd=fd)
+                inner = os.open(name, DIRECTORY, dir_fd=fd)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except PermissionError:
@@ -123,7 +121,7 @@ class _Descent:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self.fd = os.open(root, _DIRECTORY)
+        self.fd = os.open(root, DIRECTORY)
         self._levels = [_Level("", _which(self.fd), os.listdir(self.fd))]
 
     def __enter__(self) -> "_Descent":
@@ -145,7 +143,7 @@ class _Descent:
     def enter(self, name: str) -> None:
         """Go on inside that directory, if one may."""
         try:
-            inner = os.open(name, _DIRECTORY, dir_fd=self.fd)
+            inner = os.open(name, DIRECTORY, dir_fd=self.fd)
         except OSError:
             return
         try:
@@ -161,16 +159,16 @@ class _Descent:
 
     def _go_up(self) -> None:
         try:
-            self._be_at(os.open("..", _DIRECTORY, dir_fd=self.fd))
+            self._be_at(os.open("..", DIRECTORY, dir_fd=self.fd))
         except OSError:
-            self._be_at(os.open(self._root, _DIRECTORY))
+            self._be_at(os.open(self._root, DIRECTORY))
         if _which(self.fd) == self._levels[-1].which:
             return
         # Somebody moved a directory: as far down again as the way still leads.
-        self._be_at(os.open(self._root, _DIRECTORY))
+        self._be_at(os.open(self._root, DIRECTORY))
         for depth, level in enumerate(self._levels[1:], 1):
             try:
-                self._be_at(os.open(level.name, _DIRECTORY, dir_fd=self.fd))
+                self._be_at(os.open(level.name, DIRECTORY, dir_fd=self.fd))
             except OSError:
                 del self._levels[depth:]
                 return
@@ -219,10 +217,10 @@ def copy_tree(source: str, target: str, progress: Progress | None = None) -> lis
     and devices are left out.
     """
     copy = _Copy(source, progress)
-    from_fd = os.open(source, _DIRECTORY)
+    from_fd = os.open(source, DIRECTORY)
     try:
         os.mkdir(target, 0o700)
-        to_fd = os.open(target, _DIRECTORY)
+        to_fd = os.open(target, DIRECTORY)
         try:
             _copy_directory(copy, from_fd, to_fd, "")
         finally:
@@ -259,10 +257,10 @@ def _copy_directory(copy: _Copy, from_fd: int, to_fd: int, path: str) -> None:
 
 
 def _copy_subdirectory(copy: _Copy, from_fd: int, to_fd: int, name: str, path: str) -> None:
-    inner_from = os.open(name, _DIRECTORY, dir_fd=from_fd)
+    inner_from = os.open(name, DIRECTORY, dir_fd=from_fd)
     try:
         os.mkdir(name, 0o700, dir_fd=to_fd)
-        inner_to = os.open(name, _DIRECTORY, dir_fd=to_fd)
+        inner_to = os.open(name, DIRECTORY, dir_fd=to_fd)
         try:
             _copy_directory(copy, inner_from, inner_to, path)
         finally:
@@ -273,7 +271,7 @@ def _copy_subdirectory(copy: _Copy, from_fd: int, to_fd: int, name: str, path: s
 
 def _copy_file(copy: _Copy, from_fd: int, to_fd: int, name: str) -> bool:
     """Whether it was a file to copy, and not something else by now, or somebody else's."""
-    source = os.open(name, _READ, dir_fd=from_fd)
+    source = os.open(name, READ, dir_fd=from_fd)
     try:
         info = os.fstat(source)
         if not stat.S_ISREG(info.st_mode) or is_foreign(info, os.fstat(from_fd).st_uid):
@@ -334,7 +332,7 @@ def _copy_bytes(source: int, target: int, start: int, left: int, copy: _Copy) ->
 def remove_tree(root: str) -> None:
     """Remove `root` and all below it, also directories an agent made unreadable. Absent is fine."""
     try:
-        top = os.open(os.path.dirname(root), _DIRECTORY)
+        top = os.open(os.path.dirname(root), DIRECTORY)
     except FileNotFoundError:
         return
     waiting = [os.path.basename(root)]
@@ -388,10 +386,10 @@ def _remove(parent: int, name: str, depth: int, lift: _Lift) -> None:
 
 def _open_to_empty(parent: int, name: str) -> int:
     try:
-        fd = os.open(name, _DIRECTORY, dir_fd=parent)
+        fd = os.open(name, DIRECTORY, dir_fd=parent)
     except PermissionError:
         _open_up(parent, name)
-        fd = os.open(name, _DIRECTORY, dir_fd=parent)
+        fd = os.open(name, DIRECTORY, dir_fd=parent)
     os.fchmod(fd, 0o700)
     return fd
 
@@ -401,7 +399,7 @@ def _open_up(parent: int, name: str) -> None:
     if not hasattr(os, "O_PATH"):
         os.chmod(name, 0o700, dir_fd=parent, follow_symlinks=False)
         return
-    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | SAFE, dir_fd=parent)
     try:
         os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
@@ -412,7 +410,7 @@ def sync_tree(path: str) -> None:
     """Bring everything written below `path` to the disk: one call for its whole file system."""
     from ctypes import CDLL, get_errno
 
-    fd = os.open(path, _DIRECTORY)
+    fd = os.open(path, DIRECTORY)
     try:
         libc = CDLL(None, use_errno=True)
         if not hasattr(libc, "syncfs"):

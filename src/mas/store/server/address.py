@@ -9,7 +9,8 @@ for it. An agent can lock the file too; then it waits for nobody but itself, and
 import os
 from typing import NamedTuple
 
-from mas.store.files.atomic import ensure_directory, remove_file, try_lock, write_all
+from mas.store.files.atomic import ensure_directory
+from mas.store.files.descriptors import NEW, READ, remove_file, try_lock, write_all
 from mas.store.layout import OPEN_DIR
 
 _URL = "url"
@@ -30,7 +31,7 @@ def publish(directory: str, address: Address) -> int:
     ensure_directory(directory, OPEN_DIR)
     half = os.path.join(directory, f".{_URL}.tmp")
     remove_file(half)
-    fd = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _OPEN_FILE)
+    fd = os.open(half, os.O_RDWR | NEW, _OPEN_FILE)
     os.fchmod(fd, _OPEN_FILE)
     # Locked before it has its name: nobody may take it for one that a killed server left.
     try_lock(fd)
@@ -51,7 +52,7 @@ def find(session_dir: str) -> Address | None:
     """Where the server of an agent's workspace is, told by nothing but where the agent's session is."""
     path = os.path.join(os.path.dirname(session_dir), ".mas", "address", _URL)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, READ)
     except OSError:
         return None
     try:

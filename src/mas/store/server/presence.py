@@ -14,15 +14,8 @@ from typing import Any, NamedTuple
 from mas.model.errors import Conflict, ServerRunning, Unavailable
 from mas.model.fields import parse_json
 from mas.model.server import ServerInfo
-from mas.store.files.atomic import (
-    ensure_directory,
-    open_lock,
-    read_file,
-    remove_file,
-    still_at,
-    try_lock,
-    write_atomic,
-)
+from mas.store.files.atomic import ensure_directory, open_lock, read_file, write_atomic
+from mas.store.files.descriptors import is_locked, remove_file, still_at, take_lock
 from mas.store.layout import PRIVATE_DIR, Layout
 from mas.store.server import address
 
@@ -123,10 +116,8 @@ class Presence:
     def _take(self) -> bool:
         """Whether the claim is ours now."""
         lock = open_lock(self._lock_path)
-        deadline = time.monotonic() + _A_LOOK
-        while not (taken := try_lock(lock)) and time.monotonic() < deadline:
-            # Whoever looks whether a server runs holds the lock for a moment.
-            time.sleep(_LOOK_AGAIN)
+        # Whoever looks whether a server runs holds the lock for a moment.
+        taken = take_lock(lock, round(_A_LOOK / _LOOK_AGAIN), _LOOK_AGAIN)
         # Somebody may have removed the file, and another server locked the next.
         if taken and still_at(lock, self._lock_path):
             self._lock = lock
@@ -250,28 +241,14 @@ class Presence:
     def is_coming(self) -> bool:
         """Whether a server that was started by itself is on its way; one that runs counts too."""
         try:
-            lock = os.open(self._coming_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return is_locked(self._coming_path, shared=False)
         except OSError:
             return False
-        try:
-            return not try_lock(lock)
-        finally:
-            os.close(lock)
 
     def is_held(self) -> bool:
         """Whether a server runs, starts or ends."""
-        try:
-            lock = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            # Shared, so that two who look at the same time do not take each other for the server.
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)
-        return False
+        # Shared, so that two who look at the same time do not take each other for the server.
+        return is_locked(self._lock_path)
 
     def _prepare(self) -> None:
         for directory in (os.path.dirname(self._layout.server), self._layout.server, os.path.dirname(self.socket)):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mas.store.files.atomic import append_line
+from mas.store.files.descriptors import DIRECTORY
 from mas.store.layout import Layout
 
 # Escape sequences (OSC and the like, CSI, two-byte) and the control characters no reader wants. No pattern
@@ -76,8 +77,7 @@ class Logs:
     def _add_to_session(self, session_id: str, name: str, line: str, largest: int | None = None) -> None:
         """Where agents may write, nothing is followed that leads elsewhere."""
         try:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            directory = os.open(self._layout.session(session_id).logs, flags)
+            directory = os.open(self._layout.session(session_id).logs, DIRECTORY)
         except OSError:
             return
         try:

@@ -17,15 +17,8 @@ from contextlib import closing, contextmanager
 from threading import Lock
 
 from mas.model.errors import Busy, Corrupt, Disk, DiskFull, DiskRefused, MasError, NoSession
-from mas.store.files.atomic import (
-    ensure_directory,
-    open_lock,
-    remove_file,
-    set_aside,
-    still_at,
-    sync_directory,
-    try_lock,
-)
+from mas.store.files.atomic import ensure_directory, open_lock, set_aside, sync_directory
+from mas.store.files.descriptors import NEW, remove_file, still_at, try_lock
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, Layout
 from mas.store.session.mailbox import MIGRATIONS, VERSION, Mailbox, transaction
 
@@ -272,7 +265,7 @@ def _make(path: str) -> None:
     half = os.path.join(directory, f".{name}.tmp")
     # What a killed maker left.
     _remove(half)
-    fd = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    fd = os.open(half, os.O_RDWR | NEW, PRIVATE_FILE)
     try:
         # SQLite gives the files beside it the same mode.
         os.fchmod(fd, PRIVATE_FILE)

@@ -9,12 +9,12 @@ import os
 import stat
 from collections.abc import Iterable
 
-from mas.store.files.atomic import ensure_directory, write_all
+from mas.store.files.atomic import ensure_directory
+from mas.store.files.descriptors import DIRECTORY, NEW, SAFE, write_all
+from mas.store.files.safe_open import made_beneath
 from mas.store.files.tree import remove_tree, walk
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What login shells read last; before, most set PATH anew.
 _PROFILES = (".profile", ".zprofile")
 _PROFILE = b'# The programs this agent was started with, `mas` among them.\nPATH="${MAS_PATH:-$PATH}"\n'
@@ -31,7 +31,7 @@ class PrivateHome:
         is_new = not os.path.lexists(self._paths.home)
         ensure_directory(self._paths.home, PRIVATE_DIR)
         for name in _PROFILES if is_new else ():
-            fd = os.open(os.path.join(self._paths.home, name), _NEW, PRIVATE_FILE)
+            fd = os.open(os.path.join(self._paths.home, name), os.O_WRONLY | NEW, PRIVATE_FILE)
             try:
                 write_all(fd, _PROFILE)
             finally:
@@ -51,16 +51,12 @@ class PrivateHome:
     def link(self, name: str, target: str) -> bool:
         """Have `name` in the home lead to `target`; other things that agents have there stay, and the answer is no."""
         *above, last = name.split("/")
-        fd = os.open(self._paths.home, _DIRECTORY)
+        home = os.open(self._paths.home, DIRECTORY)
         try:
-            for step in above:
-                try:
-                    os.mkdir(step, PRIVATE_DIR, dir_fd=fd)
-                except FileExistsError:
-                    pass
-                inner = os.open(step, _DIRECTORY, dir_fd=fd)
-                os.close(fd)
-                fd = inner
+            fd = made_beneath(home, above)
+        except OSError:
+            return False
+        try:
             return _linked(last, target, fd)
         except OSError:
             return False
@@ -91,7 +87,7 @@ def hand_over(trees: Iterable[str], uid: int, gid: int) -> None:
 def _give(name: str, directory: int, uid: int, gid: int) -> None:
     """Give one thing away, which is looked at while it is held: an agent that runs may put another in its place."""
     try:
-        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(name, os.O_PATH | SAFE, dir_fd=directory)
     except FileNotFoundError:
         return
     try:
@@ -106,7 +102,7 @@ def let_pass(directories: Iterable[str], gid: int, to_list: bool = False) -> Non
     """Let a group pass through directories, and perhaps see what they hold, without changing it."""
     more = stat.S_IXGRP | (stat.S_IRGRP if to_list else 0)
     for directory in directories:
-        fd = os.open(directory, _DIRECTORY)
+        fd = os.open(directory, DIRECTORY)
         try:
             os.fchown(fd, -1, gid)
             os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | more)

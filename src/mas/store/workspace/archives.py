@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from mas.model.fields import parse_json, parse_record
 from mas.model.ids import SessionId, is_session_id
-from mas.store.files.atomic import make_directory, remove_file, remove_unfinished, sync_directory, write_atomic
+from mas.store.files.atomic import make_directory, remove_unfinished, sync_directory, write_atomic
+from mas.store.files.descriptors import remove_file
 from mas.store.files.tree import Progress, remove_tree, sync_tree
 from mas.store.layout import PRIVATE_DIR, Layout
 

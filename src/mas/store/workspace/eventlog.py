@@ -14,6 +14,8 @@ import fcntl
 import os
 import time
 
+from mas.store.files.descriptors import SAFE, take_lock
+
 SEGMENT_SIZE = 4 << 20
 KEPT = 8
 _DIGITS = 10
@@ -23,7 +25,7 @@ _PATIENCE = 50
 _ROLL_PATIENCE = 5
 _PAUSE = 0.002
 # Not blocking: a pipe in a file's place would have us wait for ever.
-_FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FLAGS = os.O_CREAT | SAFE | os.O_NONBLOCK
 
 
 def append_event(directory: str, text: str) -> None:
@@ -35,7 +37,7 @@ def append_event(directory: str, text: str) -> None:
     try:
         if _is_full(directory):
             _roll(directory, lock)
-        if _taken(lock, fcntl.LOCK_SH, _PATIENCE):
+        if take_lock(lock, _PATIENCE, _PAUSE, shared=True):
             _append(directory, text)
     except OSError:
         return
@@ -68,18 +70,6 @@ def _open_lock(directory: str) -> int:
         return os.open(path, os.O_RDWR | _FLAGS, 0o600)
 
 
-def _taken(lock: int, how: int, tries: int) -> bool:
-    """Take the lock, or False if others keep it for longer than their work takes."""
-    for _ in range(tries):
-        try:
-            fcntl.flock(lock, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-        else:
-            return True
-    return False
-
-
 def _append(directory: str, text: str) -> None:
     found = segments(directory)
     # Numbers begin with the time, so that no id of a log somebody removed means anything in its successor.
@@ -101,7 +91,7 @@ def _is_full(directory: str) -> bool:
 def _roll(directory: str, lock: int) -> None:
     """Begin the next segment and drop the oldest; if somebody stands still in the newest, it has to do for longer."""
     # All who come now want the lock alone, so those who share it are soon through.
-    if not _taken(lock, fcntl.LOCK_EX, _ROLL_PATIENCE):
+    if not take_lock(lock, _ROLL_PATIENCE, _PAUSE):
         return
     if _is_full(directory):
         path = segment_path(directory, segments(directory)[-1] + 1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mas.model.session import Status
 from mas.model.views import camel
+from mas.store.files.descriptors import READ
 from mas.store.layout import Layout
 from mas.store.workspace.eventlog import append_event, segment_path, segments
 
@@ -148,7 +149,7 @@ class Events:
 
     def _open(self, segment: int) -> int:
         path = segment_path(self._directory, segment)
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        return os.open(path, READ)
 
 
 def _place(event_id: str) -> tuple[int, int] | None:

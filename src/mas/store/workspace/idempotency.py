@@ -13,16 +13,8 @@ from contextlib import contextmanager
 
 from mas.model.fields import parse_json
 from mas.model.ids import is_session_id
-from mas.store.files.atomic import (
-    ensure_directory,
-    open_lock,
-    read_file,
-    remove_file,
-    remove_unfinished,
-    still_at,
-    try_lock,
-    write_atomic,
-)
+from mas.store.files.atomic import ensure_directory, open_lock, read_file, remove_unfinished, write_atomic
+from mas.store.files.descriptors import remove_file, still_at, try_lock
 from mas.store.layout import PRIVATE_DIR, Layout
 
 _KEPT = 24 * 3600

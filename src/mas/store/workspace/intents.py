@@ -15,7 +15,8 @@ from typing import NamedTuple
 from mas.model.errors import Busy, MasError
 from mas.model.fields import parse_json, parse_record
 from mas.model.ids import is_session_id
-from mas.store.files.atomic import open_lock, remove_file, still_at, sync_directory, try_lock, write_all
+from mas.store.files.atomic import open_lock, sync_directory
+from mas.store.files.descriptors import SAFE, remove_file, still_at, take_lock, try_lock, write_all
 from mas.store.layout import Layout
 
 _A_LOOK = 1.0
@@ -152,7 +153,7 @@ class Intents:
             if not is_session_id(name):
                 continue
             try:
-                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = os.open(path, os.O_RDWR | SAFE)
             except FileNotFoundError:
                 continue
             try:
@@ -177,7 +178,7 @@ class Intents:
     def is_owned(self, session_id: str) -> bool:
         """Whether somebody is at work on the session now; work cut short has nobody."""
         try:
-            fd = os.open(self._path(session_id), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = os.open(self._path(session_id), os.O_RDWR | SAFE)
         except FileNotFoundError:
             return False
         try:
@@ -220,12 +221,9 @@ class Intents:
             yield
             return
         try:
-            deadline = time.monotonic() + _A_LOOK
-            while not try_lock(fd):
-                # Whoever had the session last lets go of this lock a moment after its intent.
-                if time.monotonic() > deadline:
-                    raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
-                time.sleep(_LOOK_AGAIN)
+            # Whoever had the session last lets go of this lock a moment after its intent.
+            if not take_lock(fd, round(_A_LOOK / _LOOK_AGAIN), _LOOK_AGAIN):
+                raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
             yield
         finally:
             os.close(fd)

@@ -6,6 +6,7 @@ import json
 import os
 
 from mas.model.fields import parse_json
+from mas.store.files.descriptors import SAFE
 from mas.store.layout import PRIVATE_FILE, Layout
 
 
@@ -30,7 +31,7 @@ class Probed:
         """Keep all that was found; of several who do so at once the last one wins."""
         half = f"{self._path}.{os.getpid()}.tmp"
         try:
-            fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+            fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, PRIVATE_FILE)
             with open(fd, "w", encoding="utf-8") as file:
                 json.dump({"key": self._key, "found": found}, file)
             os.replace(half, self._path)

@@ -17,15 +17,8 @@ from mas.model.errors import AlreadyThere, Corrupt
 from mas.model.fields import parse_json
 from mas.model.ids import free_name, is_session_id
 from mas.model.session import Gone, Session, Status
-from mas.store.files.atomic import (
-    has_unfinished,
-    locked,
-    read_file,
-    remove_unfinished,
-    set_aside,
-    write_all,
-    write_atomic,
-)
+from mas.store.files.atomic import has_unfinished, locked, read_file, remove_unfinished, set_aside, write_atomic
+from mas.store.files.descriptors import SAFE, write_all
 from mas.store.files.fingerprint import Stamp, is_settled, stamp_of
 from mas.store.layout import PRIVATE_FILE, Layout
 
@@ -242,7 +235,7 @@ class Registry:
         now = self._now()
         fd = os.open(
             self._layout.journal,
-            os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
+            os.O_RDWR | os.O_APPEND | os.O_CREAT | SAFE,
             PRIVATE_FILE,
         )
         try:

@@ -10,13 +10,7 @@ from typing import NamedTuple
 import mas
 from mas.model.errors import BadInput, NoSession, NotFound
 from mas.model.ids import SessionId, is_session_id
-from mas.store.files.atomic import (
-    ensure_directory,
-    make_directory,
-    open_lock,
-    sync_directory,
-    write_atomic,
-)
+from mas.store.files.atomic import ensure_directory, make_directory, open_lock, sync_directory, write_atomic
 from mas.store.files.shellfile import quote_pairs
 from mas.store.files.tree import Progress, copy_tree, remove_tree
 from mas.store.layout import OPEN_DIR, PRIVATE_DIR, Layout
