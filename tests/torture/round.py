@@ -204,14 +204,15 @@ class Round:
     def _trouble_while(self, clients: dict[str, tuple[Order, subprocess.Popen[bytes]]], deadline: float) -> None:
         while any(process.poll() is None for _, process in clients.values()) and time.monotonic() < deadline:
             time.sleep(self._dice.uniform(0.2, 2.0))
-            for name, (order, process) in clients.items():
-                if process.poll() not in (None, 0):
-                    clients[name] = self._again(order)
             if self._faults:
                 fault = self._dice.choice(self._faults)
                 living = [process.pid for _, process in clients.values() if process.poll() is None]
                 if self._trouble.cause(fault, living):
                     self.happened[fault] += 1
+            # Only now: a new client has until the next trouble to get something done.
+            for name, (order, process) in clients.items():
+                if process.poll() not in (None, 0) and (rest := self._rest(order)).wishes:
+                    clients[name] = rest, self._begin(rest)
         self._trouble.heal()
 
     def _begin(self, order: Order) -> subprocess.Popen[bytes]:
@@ -225,17 +226,14 @@ class Round:
                 file.write(str(process.pid))
         return process
 
-    def _again(self, order: Order) -> tuple[Order, subprocess.Popen[bytes]]:
-        """Another client for what is left of a killed one's orders, with a ledger of its own."""
+    def _rest(self, order: Order) -> Order:
+        """What is left of a killed client's order, for another one with a ledger of its own."""
         path = os.path.join(self.ledgers, f"{order.name}.jsonl")
         asked = 0
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 asked = sum('"verb"' in line for line in file)
-        next_one = order._replace(
-            name=f"{order.name}+", seed=order.seed + 1, wishes=max(0, order.wishes - max(1, asked))
-        )
-        return next_one, self._begin(next_one)
+        return order._replace(name=f"{order.name}+", seed=order.seed + 1, wishes=max(0, order.wishes - max(1, asked)))
 
     def problems(self) -> list[str]:
         """Everything that is wrong once all has settled, and again once what was cut short has been finished."""

@@ -14,7 +14,7 @@ from tests.site import Site
 from tests.torture.doors import Client, CommandLine, Http, Wish
 from tests.torture.faults import Fault, Shared
 from tests.torture.report import put, torture_text
-from tests.torture.round import INJECTED, Size, faults_of, play, prepare
+from tests.torture.round import DOORS, INJECTED, Size, faults_of, play, prepare
 
 SHORT = Size(clients=1, wishes=4, seconds=6.0)
 
@@ -27,6 +27,14 @@ def test_a_short_round_of_another_seed_in_every_run_ends_with_nothing_wrong(tmp_
     assert result.kept is None
     assert {entry.door for entry in result.entries} >= {"command", "http", "client"}
     assert f"seeds {result.seed} to {result.seed}" in torture_text([result])
+
+
+def test_a_round_in_which_clients_are_killed_ends_once_all_is_asked_for(tmp_path: os.PathLike[str]) -> None:
+    size = Size(clients=1, wishes=2)
+    result = play(11927286, size, (Fault.CLIENTS,), os.fspath(tmp_path))
+    assert result.problems == []
+    # One for each client and one for the command that it runs, for every wish.
+    assert result.faults[Fault.CLIENTS] <= 2 * size.wishes * len(DOORS)
 
 
 def test_a_clone_that_was_left_stopped_is_known_through_every_door(bare: Site) -> None:
