@@ -156,6 +156,7 @@ def main(what: str) -> None:
     else:
         packages()
         if what == "check":
+            _run("node", "types.mjs")
             _run("node", os.path.join("node_modules", "typescript", "bin", "tsc"), "--noEmit")
         else:
             _run("node", "test.mjs")

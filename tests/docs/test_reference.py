@@ -7,6 +7,7 @@ import ast
 import os
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,11 +15,13 @@ from mas import settings
 from mas.cli.main import COMMANDS, COMMON, EXIT_CODES, HIDDEN, command_parser, load
 from mas.http import terminal
 from mas.http.limits import Limits
+from mas.http.wire import EVENTS, EventFields, EventFieldsPage
 from mas.model.errors import MasError
-from mas.model.event import KINDS
+from mas.model.event import KINDS, event_fields
 from mas.model.message import DeliveryState
 from mas.model.session import Gone, Status
 from mas.model.state import SOURCES, State
+from mas.model.views import camel
 from mas.pane.logs import Record
 from mas.settings import OF_AN_AGENT
 from mas.store.layout import Layout
@@ -147,9 +150,24 @@ def test_every_metric_is_told() -> None:
 def test_every_kind_of_event_is_told_with_its_fields() -> None:
     headings = re.findall(r"^### (\w+)$", page("events"), re.MULTILINE)
     assert headings == list(KINDS)
+    shapes = described()
+    assert list(shapes) == headings
     found = added()
-    for kind in set(KINDS) - {"agent"}:
-        assert names("events", kind) == found[kind], kind
+    for kind, fields in shapes.items():
+        assert names("events", kind) == fields, kind
+        assert kind == "agent" or found[kind] == fields, kind
+
+
+def described() -> dict[str, set[str]]:
+    """The fields that the API describes for each kind of event, but for those that all have."""
+    own = {str(field.alias) for field in EventFields.model_fields.values()}
+    return {
+        get_args(event.model_fields["event"].annotation)[0]: {
+            str(field.alias) for name, field in event.model_fields.items() if name != "event"
+        }
+        - own
+        for event in EVENTS
+    }
 
 
 def added() -> dict[str, set[str]]:
@@ -167,8 +185,7 @@ def added() -> dict[str, set[str]]:
 def _keywords(keyword: ast.keyword, tree: ast.Module) -> set[str]:
     """The names that an argument gives, as they are on the wire; of `**name`, the keys of what `name` is made of."""
     if keyword.arg:
-        head, *rest = keyword.arg.split("_")
-        return {head + "".join(word.capitalize() for word in rest)}
+        return {camel(keyword.arg)}
     given = ast.unparse(keyword.value)
     made = [
         node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == given
@@ -192,6 +209,7 @@ def test_the_events_of_an_agent_have_the_fields_that_are_told() -> None:
         found = Events(layout, lambda: NOW).read(OLDEST, 10).events
     assert {event.event for event in found} == {"agent"}
     assert {name for event in found for name in event.details} == names("events", "agent")
+    EventFieldsPage.model_validate({"events": [*map(event_fields, found)], "last": "", "gap": False})
 
 
 def test_every_state_is_told() -> None:

@@ -56,10 +56,13 @@ test("numbers are found whatever the server calls them", () => {
   assert.deepEqual(linesOf([{ at: 1, values: { a: 1 } }, { at: 2, values: {} }], { a: "b" }), [{ label: "b", values: [1, null] }]);
 });
 
-const team = {
-  name: "pair", agentCount: 2, description: "", routing: "hierarchy", origin: "shipped", problem: "",
-  units: [{ name: "development", agents: ["20", "21"].map((id) => ({ id, role: `r${id}`, provider: null, model: null, command: null, prompt: null })) }],
-} satisfies Team;
+const limits = { memory: null, processes: null, cpu: null, files: null, fileSize: null, disk: null };
+const given = { provider: null, model: null, command: null, prompt: null, restart: null, restartLimit: null, limits };
+const team: Team = {
+  name: "pair", agentCount: 2, description: "", routing: "hierarchy", routes: {}, origin: "shipped", problem: "", restart: null, restartLimit: null,
+  isolation: { enforce: null, read: [], write: [], hide: [], ports: null, runAs: null }, limits: { session: limits, agent: limits },
+  units: [{ name: "development", agents: ["20", "21"].map((id) => ({ id, role: `r${id}`, ...given })) }],
+};
 const form: RunForm = { name: " x ", team: "pair", provider: "", isolation: "", limits: {}, agents: {} };
 
 test("a run names agents only where one differs from the team", () => {

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.ids import UUID4
-from mas.model.message import LARGEST, Until
+from mas.model.message import LARGEST, DeliveryState, Until
 from mas.model.self_report import LONGEST_REPORT, Reported
+from mas.model.session import Gone, Status
+from mas.model.state import State
 from mas.model.team import Restart
 from mas.model.views import camel, wire
 
@@ -218,21 +220,41 @@ class Problem(BaseModel):
 
 
 class EventFields(BaseModel):
-    """One thing that happened, with whatever else there is to say of it."""
+    """What every event tells."""
 
     model_config = ConfigDict(alias_generator=camel, extra="allow")
 
     id: str
     at: str
-    event: str
     session_id: str = ""
     agent: str = ""
+
+
+def _event(name: str, about: str, /, **details: Any) -> type[EventFields]:  # noqa: ANN401 - types
+    """An event with these details; those that may be None can be missing."""
+    fields: dict[str, Any] = {one: (hint, None if NoneType in get_args(hint) else ...) for one, hint in details.items()}
+    fields["event"] = (Literal[name], ...)
+    return create_model(f"{name.capitalize()}Event", __base__=EventFields, __doc__=about, **fields)
+
+
+EVENTS = (
+    _event("session", "A session changed its status, or was renamed.", status=Status | Gone, name=str | None),
+    _event("agent", "An agent is in another state.",
+           state=State, state_text=str, state_source=str, kind=str, exit_status=int | None),
+    _event("message", "A message has come a step further, with the agent that is named.",
+           message_id=str, target=str, sender=str | None, state=DeliveryState),
+    _event("report", "An agent said what it is doing.", text=str, state=State | None),
+    _event("approval", "What an agent asked for was answered.", allowed=bool, by=str, kind=str, text=str),
+    _event("warning", "Something was found wrong.", text=str),
+    _event("retention", "The retention policy moved a session, or removed one for good.", action=str, reason=str),
+)  # fmt: skip
+_Event = Annotated[Union[EVENTS], Field(discriminator="event")]  # type: ignore[valid-type] # noqa: UP007 - made while running
 
 
 class EventFieldsPage(BaseModel):
     """Events in their order; `last` is where to go on from, `gap` says that some before these are gone."""
 
-    events: list[EventFields]
+    events: list[_Event]
     last: str
     gap: bool
 

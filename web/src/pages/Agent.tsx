@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Badge, Dialog } from "../parts/basics.tsx";
 import { Conversation } from "../parts/Conversation.tsx";
 import { path } from "../protocol/api.ts";
-import type { AgentView as Agent, SessionDetail } from "../protocol/shapes.ts";
+import type { AgentView as Agent, RestartBody, SessionDetail } from "../protocol/shapes.ts";
 import { useCell, useKeys } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
@@ -186,7 +186,7 @@ function Restart({ agent, detail }: { agent: Agent; detail: SessionDetail }): Re
   const restart = async (): Promise<void> => {
     setAsking(false);
     try {
-      await mas.api.post(path`/sessions/${detail.sessionId}/agents/${agent.id}/restart`, { force: !hasEnded });
+      await mas.api.post(path`/sessions/${detail.sessionId}/agents/${agent.id}/restart`, { force: !hasEnded } satisfies RestartBody);
       mas.notices.say(`Restarted ${agent.id}`);
     } catch (error) {
       mas.notices.fail(`Restart ${agent.id}`, error);

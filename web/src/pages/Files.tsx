@@ -5,18 +5,13 @@ import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";
 import { Difference } from "../parts/Difference.tsx";
 import { Markdown } from "../parts/Markdown.tsx";
 import { path } from "../protocol/api.ts";
-import type { FileEntry, SessionDetail } from "../protocol/shapes.ts";
+import type { FileListing, SessionDetail } from "../protocol/shapes.ts";
 import { useLoaded, useNow } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref } from "../state/route.ts";
 import { ago, bytes } from "../state/words.ts";
 import { plain, readPart, type Part } from "../state/part.ts";
 import { Replay } from "./Replay.tsx";
-
-interface Listing {
-  path: string;
-  entries: FileEntry[];
-}
 
 export function FilesView({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
   const parent = file.split("/").slice(0, -1).join("/");
@@ -43,9 +38,9 @@ export function FilesView({ detail, file }: { detail: SessionDetail; file: strin
   );
 }
 
-function useListing(id: string, at: string): ReturnType<typeof useLoaded<Listing>> {
+function useListing(id: string, at: string): ReturnType<typeof useLoaded<FileListing>> {
   const { api } = useMas();
-  return useLoaded(() => api.get<Listing>(path`/sessions/${id}/files`, { path: at || undefined }), [id, at]);
+  return useLoaded(() => api.get<FileListing>(path`/sessions/${id}/files`, { path: at || undefined }), [id, at]);
 }
 
 function Crumbs({ id, at }: { id: string; at: string }): ReactNode {

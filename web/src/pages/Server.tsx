@@ -3,21 +3,14 @@
 import type { ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
 import { Plot } from "../parts/Plot.tsx";
-import type { Check } from "../protocol/shapes.ts";
+import type { Diagnosis, Health } from "../protocol/shapes.ts";
 import { useCell, useLoaded, useNumbers } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { linesOf, type Line } from "../state/samples.ts";
 import { bytes, clock, plain } from "../state/words.ts";
 
-interface Health {
-  status: string;
-  version: string;
-  isolation?: { tier?: string };
-  failing?: string[];
-}
-
 function said({ status, version, isolation, failing }: Health): string {
-  return `${status}${failing?.length ? ` (${failing.join(", ")})` : ""}, version ${version}${isolation?.tier ? `, isolation ${isolation.tier}` : ""}`;
+  return `${status}${failing.length ? ` (${failing.join(", ")})` : ""}, version ${version}${isolation.tier ? `, isolation ${isolation.tier}` : ""}`;
 }
 
 export default function ServerPage(): ReactNode {
@@ -25,7 +18,7 @@ export default function ServerPage(): ReactNode {
   const link = useCell(mas.live.connection);
   // After a break it may be another server.
   const health = useLoaded(() => mas.api.get<Health>("/health"), [link]);
-  const doctor = useLoaded(() => mas.api.get<{ checks: Check[]; ok: boolean }>("/doctor"), []);
+  const doctor = useLoaded(() => mas.api.get<Diagnosis>("/doctor"), []);
   const warnings = useCell(mas.live.warnings);
   return (
     <>
@@ -50,7 +43,7 @@ export default function ServerPage(): ReactNode {
       {warnings.length > 0 && (
         <>
           <h2>Warnings since the page was opened</h2>
-          <ul className="checks">{warnings.map((event) => <li key={event.id}><time>{clock(event.at)}</time> {String(event.text ?? "")}</li>)}</ul>
+          <ul className="checks">{warnings.map((event) => <li key={event.id}><time>{clock(event.at)}</time> {event.text}</li>)}</ul>
         </>
       )}
     </>

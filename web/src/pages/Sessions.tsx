@@ -2,7 +2,7 @@
 
 import { memo, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
 import { Count, Empty, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
-import type { AgentState, SessionInfo, SessionList, SessionStats, Status, Team } from "../protocol/shapes.ts";
+import type { AgentState, SessionInfo, SessionList, SessionStats, Status, Team, TeamList } from "../protocol/shapes.ts";
 import { useCell, useDraft, useLoaded, useNow } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
 import { sessionHref } from "../state/route.ts";
@@ -29,7 +29,7 @@ export function SessionsPage(): ReactNode {
     async () => ({ filter, sessions: away ? (await api.get<SessionList>("/sessions", { status: filter })).sessions : [] }),
     [filter, statuses],
   );
-  const teams = useLoaded(async () => (await api.get<{ teams: Team[] }>("/teams")).teams, [api]).value ?? NO_TEAMS;
+  const teams = useLoaded(async () => (await api.get<TeamList>("/teams")).teams, [api]).value ?? NO_TEAMS;
   const value = away ? (gone.value?.filter === filter ? gone.value.sessions : null) : listed.value;
   const problem = away ? gone.problem : listed.problem;
   const shown = useMemo(() => {

@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Loading, ProblemBox } from "../parts/basics.tsx";
 import { told, type FieldError, type Problem } from "../protocol/api.ts";
-import type { Provider, SessionDetail, Team } from "../protocol/shapes.ts";
+import type { Provider, ProviderList, SessionDetail, Team, TeamList } from "../protocol/shapes.ts";
 import { keepDraft, readDraft } from "../state/drafts.ts";
 import { useLoaded } from "../state/hooks.ts";
 import { useMas } from "../state/mas.ts";
@@ -33,8 +33,8 @@ export function StartPage(): ReactNode {
   const { api } = useMas();
   const loaded = useLoaded<Choices>(async () => {
     const [teams, providers, fields] = await Promise.all([
-      api.get<{ teams: Team[] }>("/teams"),
-      api.get<{ providers: Provider[] }>("/providers"),
+      api.get<TeamList>("/teams"),
+      api.get<ProviderList>("/providers"),
       runFields(() => api.get("/openapi.json")),
     ]);
     return { teams: teams.teams, providers: providers.providers, fields };

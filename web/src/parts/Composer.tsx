@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import type { SessionDetail } from "../protocol/shapes.ts";
 import { path, told, type Problem } from "../protocol/api.ts";
-import type { Sent } from "../protocol/shapes.ts";
+import type { MessageBody, Sent } from "../protocol/shapes.ts";
 import { useDraft } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
@@ -40,7 +40,7 @@ export function Composer({ session, detail, target: first, fixed = false, sent }
     setProblem(null);
     id.current ??= `m-${randomHex(8)}`;
     try {
-      const answer = await mas.api.post<Sent>(path`/sessions/${detail.sessionId}/messages`, { target: to, message: text, id: id.current });
+      const answer = await mas.api.post<Sent>(path`/sessions/${detail.sessionId}/messages`, { target: to, message: text, id: id.current } satisfies MessageBody);
       id.current = null;
       setText("");
       setTarget("");

@@ -3,10 +3,11 @@
 import { path, told, type Api, type Problem } from "../protocol/api.ts";
 import type { Hearing, Link } from "../protocol/feed.ts";
 import type {
-  AgentState,
   AgentView,
   Approval,
+  ApprovalList,
   DeliveryState,
+  EventOf,
   MasEvent,
   Message,
   MessageList,
@@ -80,8 +81,7 @@ export class Watched {
   hear(event: MasEvent): void {
     for (const told of this.meanwhile) told.push(event);
     if (event.event === "message" && event.state === "typed" && event.agent) {
-      const from = typeof event.from === "string" ? event.from : "person";
-      this.moved.set({ from, to: [event.agent], id: String(event.messageId), at: Date.now() });
+      this.moved.set({ from: event.from ?? "person", to: [event.agent], id: event.messageId, at: Date.now() });
     }
     this.take(event);
   }
@@ -97,7 +97,7 @@ export class Watched {
 
   private take(event: MasEvent): void {
     if (event.event === "agent") this.changeAgent(event, agentFields(event));
-    else if (event.event === "report") this.changeAgent(event, { report: String(event.text ?? "") });
+    else if (event.event === "report") this.changeAgent(event, { report: event.text });
     else if (event.event === "message") this.changeMessage(event);
     else if (event.event === "session") this.loadDetail.ask();
   }
@@ -110,12 +110,11 @@ export class Watched {
     });
   }
 
-  private changeMessage(event: MasEvent): void {
+  private changeMessage(event: EventOf<"message">): void {
     const known = this.messages.get().value;
     if (!known) return;
-    const id = String(event.messageId);
-    const found = known.some((message) => message.id === id);
-    if (found) this.messages.set({ value: known.map((one) => (one.id === id ? moved(one, event) : one)), problem: null });
+    const found = known.some((message) => message.id === event.messageId);
+    if (found) this.messages.set({ value: known.map((one) => (one.id === event.messageId ? moved(one, event) : one)), problem: null });
     // Only a look tells the words of a new one, and why one was not delivered.
     if (!found || event.state === "undelivered") this.loadMessages.ask();
   }
@@ -126,9 +125,9 @@ export class Live implements Hearing {
   readonly sessions = new Cell<Loaded<SessionInfo[]>>(LOADING);
   readonly stats = new Cell<ReadonlyMap<string, SessionStats>>(new Map());
   readonly approvals = new Cell<Loaded<Approval[]>>(LOADING);
-  readonly warnings = new Cell<readonly MasEvent[]>([]);
+  readonly warnings = new Cell<readonly EventOf<"warning">[]>([]);
   /** Why sessions ended that nobody stopped. */
-  readonly failures = new Cell<readonly MasEvent[]>([]);
+  readonly failures = new Cell<readonly EventOf<"warning">[]>([]);
   /** Messages of all sessions, since the page was opened. */
   readonly traffic = new Traffic();
   private readonly watched = new Map<string, Watched>();
@@ -197,7 +196,7 @@ export class Live implements Hearing {
   }
 
   /** A session that was stopped on purpose is not warned of. */
-  private warn(event: MasEvent): void {
+  private warn(event: EventOf<"warning">): void {
     this.warnings.change((known) => [...known.slice(1 - MOST_WARNINGS), event]);
     if (event.sessionId && this.ended.has(event.sessionId)) this.failures.change((known) => [...known.slice(1 - MOST_WARNINGS), event]);
   }
@@ -214,11 +213,11 @@ export class Live implements Hearing {
   }
 
   /** Whether somebody asks since, or does not any more; most that agents do is neither. */
-  private concernsApprovals({ event, state, sessionId, agent }: MasEvent): boolean {
-    if (event === "approval" || event === "session") return true;
-    if (event !== "agent") return false;
+  private concernsApprovals(event: MasEvent): boolean {
+    if (event.event === "approval" || event.event === "session") return true;
+    if (event.event !== "agent") return false;
     const known = this.approvals.get().value ?? [];
-    return state === "blocked" || known.some((one) => one.sessionId === sessionId && one.agent === agent);
+    return event.state === "blocked" || known.some((one) => one.sessionId === event.sessionId && one.agent === event.agent);
   }
 
   private touch(id: string, at: string): void {
@@ -235,7 +234,7 @@ export class Live implements Hearing {
   }
 
   async fetchApprovals(): Promise<void> {
-    await into(this.approvals, async () => (await this.api.get<{ approvals: Approval[] }>("/approvals")).approvals);
+    await into(this.approvals, async () => (await this.api.get<ApprovalList>("/approvals")).approvals);
   }
 
   async fetchStats(): Promise<void> {
@@ -276,17 +275,12 @@ async function into<T>(cell: Cell<Loaded<T>>, load: () => Promise<T>): Promise<v
   }
 }
 
-function agentFields(event: MasEvent): Partial<AgentView> {
-  return {
-    state: event.state as AgentState,
-    stateText: String(event.stateText ?? ""),
-    stateSource: String(event.stateSource ?? ""),
-    exitStatus: typeof event.exitStatus === "number" ? event.exitStatus : null,
-  };
+function agentFields({ state, stateText, stateSource, exitStatus = null }: EventOf<"agent">): Partial<AgentView> {
+  return { state, stateText, stateSource, exitStatus };
 }
 
-function moved(message: Message, event: MasEvent): Message {
-  const state = event.state as DeliveryState;
+function moved(message: Message, event: EventOf<"message">): Message {
+  const { state } = event;
   const deliveries = message.deliveries.map((delivery) =>
     (event.agent === undefined || delivery.agent === event.agent) && further(delivery.state, state)
       ? { ...delivery, state, at: event.at }

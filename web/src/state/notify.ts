@@ -30,7 +30,7 @@ export function notifyOf({ live, notices }: Pick<Mas, "live" | "notices">): void
     const event = live.failures.get().at(-1);
     if (!event?.sessionId) return;
     const name = live.titleOf(event.sessionId);
-    const text = String(event.text ?? "").replaceAll(event.sessionId, name);
+    const text = event.text.replaceAll(event.sessionId, name);
     notices.warn(text);
     show(`${name} failed`, text, event.id, sessionHref(event.sessionId));
   });

@@ -1,7 +1,7 @@
 // What the start form asks the API for.
 
 import type { FieldError } from "../protocol/api.ts";
-import type { Team, TeamAgent } from "../protocol/shapes.ts";
+import type { AgentBody, RunBody, Team, TeamAgent, TeamBody, UnitBody } from "../protocol/shapes.ts";
 
 export interface Wanted {
   provider: string;
@@ -20,10 +20,12 @@ export interface RunForm {
 }
 
 type Body = Record<string, unknown>;
+/** A body of the API with values that the server looks at. */
+type Unchecked<Known> = Partial<Record<keyof Known, unknown>>;
 
 /** The body of `POST /runs`. Agents are named only if one of them differs from the team. */
-export function runBody(form: RunForm, team: Team | undefined): Body {
-  const body: Body = {};
+export function runBody(form: RunForm, team: Team | undefined): Unchecked<RunBody> {
+  const body: Unchecked<RunBody> = {};
   if (form.name.trim()) body.name = form.name.trim();
   if (form.team) body.team = form.team;
   if (form.provider) body.provider = form.provider;
@@ -49,9 +51,9 @@ function limitsBody(given: Record<string, string>): Body {
   return made;
 }
 
-function agentsBody(form: RunForm, team: Team): Body {
-  const made: Body = {};
-  const units: Body[] = [];
+function agentsBody(form: RunForm, team: Team): Unchecked<TeamBody> {
+  const made: Unchecked<TeamBody> = {};
+  const units: Unchecked<UnitBody>[] = [];
   for (const unit of team.units) {
     const [first, ...rest] = unit.agents.map((agent) => agentBody(agent, form.agents[agent.id] ?? {}));
     if (unit.name === "meta") made.metaManager = first;
@@ -69,7 +71,7 @@ function agentBody(agent: TeamAgent, wanted: Partial<Wanted>): Body {
     model: wanted.model || agent.model,
     prompt: wanted.prompt || agent.prompt,
     command: agent.command,
-  };
+  } satisfies AgentBody;
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ""));
 }
 

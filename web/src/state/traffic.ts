@@ -22,7 +22,7 @@ export class Traffic {
 
   /** An event of a message: one when it was sent, and one for each step with each agent. */
   hear(event: MasEvent): void {
-    if (event.event === "message") this.add(event.state === "queued" ? "sent" : String(event.state), event.at);
+    if (event.event === "message") this.add(event.state === "queued" ? "sent" : event.state, event.at);
   }
 
   lines(now: number): Lines {
