@@ -16,7 +16,7 @@ from mas.model.errors import AgentExited, AlreadyThere, NoTmux
 from mas.runtime import teams, tmux
 from mas.runtime.control import Connections
 from mas.runtime.runtime import Place
-from mas.runtime.tmux import Ahead, Command, Tmux
+from mas.runtime.tmux import Command, PreparedClient, Tmux
 from mas.settings import ServerMode
 from tests.runtime.ground import DEFAULT_TEAM, NAME, SLEEPER, Ground, seen, started_by, teams_seen
 from tests.site import AGENTS, Site, until
@@ -280,28 +280,28 @@ _BEGINS_AND_WAITS = """
 import sys
 from mas.runtime.runtime import Place
 from tests.site import Site
-begun = Site(sys.argv[1]).world().runtime.begin_paste(Place(*sys.argv[2:4]), sys.argv[4], enter=True)
+prepared = Site(sys.argv[1]).world().runtime.prepare_paste(Place(*sys.argv[2:4]), sys.argv[4], enter=True)
 print("begun", flush=True)
 sys.stdin.read()
 """
 
 
-def test_a_paste_that_was_begun_types_its_text_once_it_has_it_and_nothing_without(bare: Site) -> None:
+def test_a_prepared_paste_types_its_text_once_it_has_it_and_nothing_without(bare: Site) -> None:
     ground = Ground(bare, ServerMode.SESSION)
     file = os.path.join(bare.directory, "typed")
     place, pane = ground.solo(sys.executable, os.path.join(AGENTS, "pane_catcher.py"), file)
     until(lambda: "ready" in ground.runtime.screen(place, pane, 5), "the program")
     with program(_BEGINS_AND_WAITS, bare.directory, *place, pane) as killed:
         assert next_line(killed) == "begun"
-    given_up = ground.runtime.begin_paste(place, pane, enter=True)
-    given_up.give_up()
-    given_up.give_up()
+    cancelled = ground.runtime.prepare_paste(place, pane, enter=True)
+    cancelled.cancel()
+    cancelled.cancel()
     until(lambda: not any("load-buffer" in words for words in bare.commands()), "the end of both clients")
-    texts = "hello", "ü" * (Ahead.MOST // 2), TEXTS["one mebibyte"]
+    texts = "hello", "ü" * (PreparedClient.MOST // 2), TEXTS["one mebibyte"]
     for text in texts:
-        begun = ground.runtime.begin_paste(place, pane, enter=True)
-        begun.finish(text)
-        begun.give_up()
+        prepared = ground.runtime.prepare_paste(place, pane, enter=True)
+        prepared.type(text)
+        prepared.cancel()
     wanted = b"".join(text.encode() + b"\r" for text in texts)
     until(lambda: os.path.getsize(file) >= len(wanted), "all of the texts")
     with open(file, "rb") as typed:
@@ -309,12 +309,12 @@ def test_a_paste_that_was_begun_types_its_text_once_it_has_it_and_nothing_withou
     assert bare.tmux("list-buffers", socket=place.socket) == ""
 
 
-def test_a_paste_that_was_begun_is_refused_where_nobody_would_get_it(ground: Ground) -> None:
+def test_a_prepared_paste_is_refused_where_nobody_would_get_it(ground: Ground) -> None:
     place, pane = ground.solo("sh", "-c", "exit 0")
     until(lambda: ground.runtime.panes(place)[0].dead, "the end of the program")
     for there in (pane, "%999"):
         with pytest.raises(AgentExited):
-            ground.runtime.begin_paste(place, there, enter=True).finish("secret")
+            ground.runtime.prepare_paste(place, there, enter=True).type("secret")
     assert ground.site.tmux("list-buffers", socket=place.socket) == ""
 
 

@@ -12,7 +12,7 @@ import pytest
 from mas.model.event import Event as Happening
 from mas.service.messages import courier
 from mas.service.messages.courier import Courier
-from mas.service.messages.deliver import Held
+from mas.service.messages.deliver import Waiting
 from tests.site import Site
 from tests.store.samples import NOW, new_id
 
@@ -34,8 +34,8 @@ def test_a_delivery_that_begins_as_another_ends_is_known_until_it_is_over(
     let_go, typing, over = Event(), Event(), Event()
     is_done = ours._is_done
 
-    def lingering(key: tuple[str, str], held: Held | None) -> bool:
-        done = is_done(key, held)
+    def lingering(key: tuple[str, str], waiting: Waiting | None) -> bool:
+        done = is_done(key, waiting)
         if not let_go.is_set():
             let_go.set()
             assert typing.wait(20)
@@ -48,10 +48,10 @@ def test_a_delivery_that_begins_as_another_ends_is_known_until_it_is_over(
 
     monkeypatch.setattr(courier, "deliver", deliver)
     monkeypatch.setattr(ours, "_is_done", lingering)
-    ours.bring(session, ["00"])
+    ours.start(session, ["00"])
     (first,) = (thread for thread in ours._running.values() if thread)
     assert let_go.wait(20)
-    ours.bring(session, ["00"])
+    ours.start(session, ["00"])
     first.join(20)
     assert typing.is_set()
     assert not first.is_alive()
@@ -72,7 +72,7 @@ def test_a_delivery_that_fails_is_under_way_no_more(bare: Site, monkeypatch: pyt
     monkeypatch.setattr(courier, "deliver", fail)
     ours, session = Courier(bare.world(), here=True), new_id()
     with pytest.raises(ZeroDivisionError):
-        ours.bring(session, ["00"])
+        ours.start(session, ["00"])
     assert not ours.is_under_way(session, "00")
 
 

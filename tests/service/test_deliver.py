@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from mas.service.messages.deliver import _Seen
+from mas.service.messages.deliver import _Receipt
 
 ID = "m-0123456789abcdef"
 START = b'{"at":"2026-01-01T00:00:00.000Z","event":"start"}\n'
 HOOK = b'{"at":"2026-01-01T00:00:00.000Z","event":"hook","name":"UserPromptSubmit","prompt":%s}\n'
 
 
-def seen(directory: Path, *lines: bytes) -> _Seen:
+def seen(directory: Path, *lines: bytes) -> _Receipt:
     path = directory / "agent-00.events.jsonl"
     path.write_bytes(b"".join(lines))
-    return _Seen(str(path), ID, "hook:UserPromptSubmit")
+    return _Receipt(str(path), ID, "hook:UserPromptSubmit")
 
 
 def test_a_hook_that_names_the_message_is_the_agents_word_for_it(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What the product needs of the place where its teams run, whatever that place is."""
 
 # No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -86,16 +86,11 @@ class Place(NamedTuple):
         return f"{self.name}/{self.home}"
 
 
-class Paste(Protocol):
-    """A paste that waits for its text."""
+class PreparedPaste(NamedTuple):
+    """A paste that waits for its text: `type` does what `Runtime.paste` does, `cancel` is fine at any time."""
 
-    def finish(self, text: str) -> None:
-        """Type the text, as `Runtime.paste` does."""
-        ...
-
-    def give_up(self) -> None:
-        """Type nothing. Fine at any time: of a paste that was finished nothing is taken back."""
-        ...
+    type: Callable[[str], None]
+    cancel: Callable[[], None]
 
 
 class Runtime(Protocol):
@@ -140,10 +135,10 @@ class Runtime(Protocol):
         """
         ...
 
-    def begin_paste(self, place: Place, pane: str, enter: bool) -> Paste:
-        """Make a paste ready while its text is still being written down; it must be finished or given up.
+    def prepare_paste(self, place: Place, pane: str, enter: bool) -> PreparedPaste:
+        """Prepare a paste while its text is still being written down; it must be typed or cancelled.
 
-        Should this process be killed before it is finished, nothing is typed.
+        Should this process be killed before that, nothing is typed.
         """
         ...
 

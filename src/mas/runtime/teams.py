@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
 
 from mas.model.errors import AlreadyThere, BadInput, Conflict, NoTmux
 from mas.runtime.panes import (
@@ -32,9 +31,9 @@ from mas.runtime.panes import (
     say_why_not,
     sizes,
 )
-from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, Snapshot, TeamPlan, WindowPlan
+from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, PreparedPaste, Snapshot, TeamPlan, WindowPlan
 from mas.runtime.servers import Servers, look, sessions_at
-from mas.runtime.tmux import Ahead, Command, Tmux, TmuxFailed, listening_sockets, quoted
+from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
@@ -257,9 +256,22 @@ class TmuxTeams:
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
         self._type(place, pane, _pasting(place, pane, enter), text.encode())
 
-    def begin_paste(self, place: Place, pane: str, enter: bool) -> _Paste:
-        ahead = self._servers.at(place.socket).ahead(*_pasting(place, pane, enter))
-        return _Paste(ahead, pane, lambda text: self.paste(place, pane, text, enter))
+    def prepare_paste(self, place: Place, pane: str, enter: bool) -> PreparedPaste:
+        client = self._servers.at(place.socket).prepare(*_pasting(place, pane, enter))
+
+        def type_text(text: str) -> None:
+            data = text.encode()
+            if client and len(data) <= client.MOST:
+                _typed(pane, lambda: client.finish(data))
+            else:
+                cancel()
+                self.paste(place, pane, text, enter)
+
+        def cancel() -> None:
+            if client:
+                client.cancel()
+
+        return PreparedPaste(type_text, cancel)
 
     def enter(self, place: Place, pane: str) -> None:
         self._type(place, pane, [_if_alive(place, pane, _enter(pane))])
@@ -350,27 +362,6 @@ class TmuxTeams:
             return server.listening() and LEGACY_TMUX in sessions_at(server)
         except NoTmux:
             return False
-
-
-class _Paste:
-    """A paste whose client is under way; what is too long for it goes by one of its own."""
-
-    def __init__(self, ahead: Ahead | None, pane: str, anew: Callable[[str], None]) -> None:
-        self._ahead = ahead
-        self._pane = pane
-        self._anew = anew
-
-    def finish(self, text: str) -> None:
-        data = text.encode()
-        if self._ahead and len(data) <= self._ahead.MOST:
-            _typed(self._pane, partial(self._ahead.finish, data))
-        else:
-            self.give_up()
-            self._anew(text)
-
-    def give_up(self) -> None:
-        if self._ahead:
-            self._ahead.give_up()
 
 
 def _typed(pane: str, run: Callable[[], str]) -> None:

@@ -107,7 +107,7 @@ class Tmux:
             raise self._silent() from None
         return _said(commands[0][0], done.returncode, done.stdout, done.stderr)
 
-    def ahead(self, *commands: Command) -> Ahead | None:
+    def prepare(self, *commands: Command) -> PreparedClient | None:
         """A process for commands that read something which is not there yet; None if it cannot be started."""
         try:
             process = subprocess.Popen(
@@ -119,7 +119,7 @@ class Tmux:
             )
         except OSError:
             return None
-        return Ahead(process, commands[0][0], self._silent())
+        return PreparedClient(process, commands[0][0], self._silent())
 
     def _silent(self) -> NoTmux:
         return NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor")
@@ -152,7 +152,7 @@ class Tmux:
             return
 
 
-class Ahead:
+class PreparedClient:
     """A client that was started before there was anything for it to read; without that it does nothing."""
 
     # What a pipe takes in one piece: should we be killed, the client gets all of it or nothing.
@@ -170,11 +170,11 @@ class Ahead:
         except subprocess.TimeoutExpired:
             raise self._silent from None
         finally:
-            self.give_up()
+            self.cancel()
         return _said(self._command, self._process.returncode, printed, told)
 
-    def give_up(self) -> None:
-        """End the client, unless it has ended. Giving up twice is fine."""
+    def cancel(self) -> None:
+        """End the client, unless it has ended. Cancelling twice is fine."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):

@@ -302,7 +302,7 @@ class LocalMas:
         with self._ready() as world:
             if not self._is_server:
                 # There may be no server that would go on with what waits.
-                self._courier().settle(session_id, _MOMENT)
+                self._courier().deliver_waiting(session_id, _MOMENT)
             return messages(world, session_id, agent, limit, offset, box)
 
     def message_counts(self) -> dict[str, int]:

@@ -14,14 +14,14 @@ from mas.model.message import DeliveryState
 from mas.model.session import Status
 from mas.model.state import State
 from mas.runtime.threads import started
-from mas.service.messages.deliver import BUSY, Held, Opened, deliver, why_held
+from mas.service.messages.deliver import BUSY, OpenSession, Waiting, deliver, why_waiting
 from mas.service.upkeep.reconcile import entries_of
 from mas.service.world import World
 
 # How often to see whether somebody else has come to an end with an agent.
 _LOOK_AGAIN = 0.05
 _GLANCE = 0.005
-_NO_THREAD = Held("the machine has no process to spare for it just now", passing=True)
+_NO_THREAD = Waiting("the machine has no process to spare for it just now", passing=True)
 _Key = tuple[str, str]
 
 
@@ -37,18 +37,18 @@ class Courier:
         self._lock = Lock()
         self._running: dict[_Key, Thread | None] = {}
         self._again: set[_Key] = set()
-        self._held: dict[_Key, Held] = {}
+        self._waiting: dict[_Key, Waiting] = {}
         self._unseen: set[str] = set()
         self._closed = Event()
 
-    def bring(
+    def start(
         self,
         session_id: str,
         agents: Iterable[str],
         patience: float | None = None,
-        opened: Opened | None = None,
+        opened: OpenSession | None = None,
     ) -> None:
-        """Begin to bring these agents what waits for them; an agent's word is awaited for `patience` seconds.
+        """Start to deliver what waits for these agents; an agent's word is awaited for `patience` seconds.
 
         `opened` is what this thread has read of the session just now.
         """
@@ -63,7 +63,7 @@ class Courier:
                     self._running[key] = thread
                 else:
                     del self._running[key]
-                    self._held[key] = _NO_THREAD
+                    self._waiting[key] = _NO_THREAD
         if mine:
             self._run(mine, deadline, opened)
 
@@ -79,12 +79,12 @@ class Courier:
     def is_under_way(self, session_id: str, agent: str) -> bool:
         """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
         with self._lock:
-            held = self._held.get((session_id, agent))
-            return (session_id, agent) in self._running or (held is not None and held.passing)
+            waiting = self._waiting.get((session_id, agent))
+            return (session_id, agent) in self._running or (waiting is not None and waiting.passing)
 
-    def held(self, session_id: str, agent: str) -> Held | None:
+    def why_waiting(self, session_id: str, agent: str) -> Waiting | None:
         """Why an agent's next message waits, as it was found last."""
-        return self._held.get((session_id, agent))
+        return self._waiting.get((session_id, agent))
 
     def look_around(self) -> None:
         """Begin with all that waits in active sessions: what another process left, or nobody has begun with."""
@@ -98,12 +98,12 @@ class Courier:
         for session_id in list(self._unseen):
             self._unseen.discard(session_id)
             self._look_at(session_id)
-        for session_id, agent in list(self._held):
-            if why_held(self._world, SessionId(session_id), agent) is None:
-                self.bring(session_id, (agent,))
+        for session_id, agent in list(self._waiting):
+            if why_waiting(self._world, SessionId(session_id), agent) is None:
+                self.start(session_id, (agent,))
 
-    def settle(self, session_id: str, patience: float) -> None:
-        """Begin with what waits in a session, and wait a moment for it to get somewhere."""
+    def deliver_waiting(self, session_id: str, patience: float) -> None:
+        """Start with what waits in a session, and give it `patience` seconds to arrive."""
         if not self._world.messages().exists(session_id):
             return
         self._look_at(session_id, patience)
@@ -137,8 +137,8 @@ class Courier:
                 self._unseen.add(event.session_id)
         elif event.event == "agent" and event.agent is not None and event.details.get("state") == State.IDLE:
             key = (event.session_id, event.agent)
-            if key in self._held or key in self._running:
-                self.bring(event.session_id, (event.agent,))
+            if key in self._waiting or key in self._running:
+                self.start(event.session_id, (event.agent,))
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is being typed; what waits for an agent's word is left to others."""
@@ -155,9 +155,9 @@ class Courier:
         except MasError:
             # Told when the session is looked at; the next one may be sound.
             return
-        self.bring(session_id, waiting, patience)
+        self.start(session_id, waiting, patience)
 
-    def _run(self, key: _Key, deadline: float | None, opened: Opened | None = None) -> None:
+    def _run(self, key: _Key, deadline: float | None, opened: OpenSession | None = None) -> None:
         try:
             while not self._is_done(key, self._deliver(key, deadline, opened)):
                 opened = None
@@ -167,21 +167,21 @@ class Courier:
                 self._running.pop(key, None)
             raise
 
-    def _is_done(self, key: _Key, held: Held | None) -> bool:
+    def _is_done(self, key: _Key, waiting: Waiting | None) -> bool:
         """Note how it ended; False if it is to be gone through once more."""
         with self._lock:
             if key in self._again and not self._closed.is_set():
                 self._again.discard(key)
                 return False
-            if held is None:
-                self._held.pop(key, None)
+            if waiting is None:
+                self._waiting.pop(key, None)
             else:
-                self._held[key] = held
+                self._waiting[key] = waiting
             # In one step with the look at what is to be done again: whoever comes after this begins anew.
             self._running.pop(key, None)
             return True
 
-    def _deliver(self, key: _Key, deadline: float | None, opened: Opened | None) -> Held | None:
+    def _deliver(self, key: _Key, deadline: float | None, opened: OpenSession | None) -> Waiting | None:
         session_id, agent = key
 
         def patient() -> bool:
@@ -189,13 +189,13 @@ class Courier:
 
         while True:
             try:
-                held = deliver(self._world, SessionId(session_id), agent, patient, opened)
+                waiting = deliver(self._world, SessionId(session_id), agent, patient, opened)
             except MasError as error:
-                return Held(error.message)
+                return Waiting(error.message)
             except OSError as error:
-                return Held(error.strerror or str(error))
-            if held != BUSY or not patient():
-                return held
+                return Waiting(error.strerror or str(error))
+            if waiting != BUSY or not patient():
+                return waiting
             # Read anew from here on: much may change while others type.
             opened = None
             time.sleep(_LOOK_AGAIN)

@@ -21,7 +21,7 @@ from mas.model.session import Session
 from mas.model.state import AgentState, State
 from mas.model.team import Agent, Team
 from mas.runtime.panes import NotOurPane
-from mas.runtime.runtime import Paste, Place
+from mas.runtime.runtime import Place, PreparedPaste
 from mas.runtime.sweep import wait_for_clients
 from mas.service.agents.living import not_running, place_of, reported_state
 from mas.service.world import World
@@ -35,7 +35,7 @@ _SHOWN_LINES = 20
 _LOST = "its sender was killed while typing, and the agent's terminal does not say how far it came; it may have arrived"
 
 
-class Held(NamedTuple):
+class Waiting(NamedTuple):
     """Why a message waits: `passing` is what an agent gets over by itself, `exited` that there is none."""
 
     reason: str
@@ -43,17 +43,17 @@ class Held(NamedTuple):
     exited: bool = False
 
 
-class Opened(NamedTuple):
-    """A session as it was read just now, its mailbox, and perhaps a paste that was begun for its agent."""
+class OpenSession(NamedTuple):
+    """A session as it was read just now, its mailbox, and perhaps a paste that was prepared for its agent."""
 
     session: Session
     team: Team
     mailbox: Mailbox
-    paste: Paste | None = None
+    paste: PreparedPaste | None = None
 
 
-BUSY = Held("another process is typing to the agent")
-NOT_YET = Held("the agent has not yet said that it has it")
+BUSY = Waiting("another process is typing to the agent")
+NOT_YET = Waiting("the agent has not yet said that it has it")
 
 
 def deliver(
@@ -61,52 +61,54 @@ def deliver(
     session_id: SessionId,
     agent_id: str,
     patient: Callable[[], bool] = lambda: True,
-    opened: Opened | None = None,
-) -> Held | None:
-    """Bring an agent's messages as far as they can come now; answers why the next one waits, None if none is left.
+    opened: OpenSession | None = None,
+) -> Waiting | None:
+    """Take an agent's messages as far as they can come now; returns why the next one waits, None if none is left.
 
     Waits for the agent's word on a message for as long as it is `patient`, and as the provider allows. `opened` is
     what this thread has read of the session just now.
     """
     store = world.messages()
     with store.nobody_typing(session_id, agent_id) as free:
+        if opened and opened.paste and not (free and _is_fresh(opened.mailbox.next(agent_id))):
+            # Not for this one; and whoever looks for what a killed sender left behind would wait for its client.
+            opened.paste.cancel()
+            opened = opened._replace(paste=None)
         if not free:
-            if opened and opened.paste:
-                opened.paste.give_up()
             return BUSY
         session = opened.session if opened else world.records.load(session_id)
         place = place_of(world, session)
         pane = next((agent.pane for agent in session.agents if agent.id == agent_id), None)
         if place is None or pane is None:
-            return Held(not_running(session_id).message, exited=True)
+            return Waiting(not_running(session_id).message, exited=True)
         team = opened.team if opened else world.records.load_run(session_id).team
         (agent,) = team.targets(agent_id)
         with nullcontext(opened.mailbox) if opened else store.open(session_id) as mailbox:
-            now = opened or Opened(session, team, mailbox)
+            now = opened or OpenSession(session, team, mailbox)
             queue = _Queue(world, now, place, pane, agent, patient)
             while (pending := mailbox.next(agent_id)) is not None:
-                if held := queue.bring(pending):
-                    return held
+                if waiting := queue.advance(pending):
+                    return waiting
     return None
 
 
-def why_held(world: World, session_id: SessionId, agent_id: str, forced: bool = False) -> Held | None:
+def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool = False) -> Waiting | None:
     """Why nothing can be typed to an agent now; None if it can."""
     state = reported_state(world, session_id, agent_id)
     if state.state is State.IDLE:
         return None
     if state.gone:
-        return Held(f"agent {agent_id} has ended", exited=True)
+        return Waiting(f"agent {agent_id} has ended", exited=True)
     if state.state is State.BLOCKED:
-        return Held(f"agent {agent_id} is waiting for an answer{_asked(state)}")
+        return Waiting(f"agent {agent_id} is waiting for an answer{_asked(state)}")
     if forced:
         return None
-    return Held(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
+    return Waiting(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
 
 
-def _held_by(error: AgentExited) -> Held:
+def _waiting_for(error: AgentExited) -> Waiting:
     """Of an agent whose pane is another's nothing is known: it may come back, and get what waits for it."""
-    return Held(error.message, exited=not isinstance(error, NotOurPane))
+    return Waiting(error.message, exited=not isinstance(error, NotOurPane))
 
 
 def _asked(state: AgentState) -> str:
@@ -126,13 +128,18 @@ def tell(world: World, session_id: SessionId, message: Message, state: DeliveryS
     )
 
 
+def _is_fresh(pending: Pending | None) -> bool:
+    """Whether nobody has begun to type the message."""
+    return pending is not None and pending.state is DeliveryState.QUEUED and pending.typing_since is None
+
+
 class _Queue:
     """One agent's messages, while nobody else types to it."""
 
     def __init__(
         self,
         world: World,
-        opened: Opened,
+        opened: OpenSession,
         place: Place,
         pane: str,
         agent: Agent,
@@ -145,24 +152,20 @@ class _Queue:
         self._agent = agent.id
         self._mailbox = opened.mailbox
         self._patient = patient
-        self._begun = opened.paste
+        self._prepared = opened.paste
         self._input = world.providers().input(agent.provider or "", agent.command)
         self._events = world.layout.session(opened.session.id).agent_events(agent.id)
 
-    def bring(self, pending: Pending) -> Held | None:
-        """Take a message on from wherever it is; answers why it waits, or None if it is all the way."""
-        if pending.state is DeliveryState.QUEUED and pending.typing_since is None:
+    def advance(self, pending: Pending) -> Waiting | None:
+        """Take a message on from wherever it is; returns why it waits, or None if it is all the way."""
+        if _is_fresh(pending):
             return self._not_now(pending) or self._type(pending)
-        if self._begun:
-            # Not for this one; and whoever looks for what a killed sender left behind would wait for it.
-            self._begun.give_up()
-            self._begun = None
         return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
 
-    def _not_now(self, pending: Pending) -> Held | None:
-        return why_held(self._world, self._session.id, self._agent, pending.forced)
+    def _not_now(self, pending: Pending) -> Waiting | None:
+        return why_waiting(self._world, self._session.id, self._agent, pending.forced)
 
-    def _type(self, pending: Pending) -> Held | None:
+    def _type(self, pending: Pending) -> Waiting | None:
         message = pending.message
         self._mailbox.begin(message.id, self._agent, self._world.now())
         text = f"{self._input.header}{message.header}\n{message.message}"
@@ -171,7 +174,7 @@ class _Queue:
             self._paste(text, enter=not delay)
         except AgentExited as error:
             self._mailbox.put_back(message.id, self._agent)
-            return _held_by(error)
+            return _waiting_for(error)
         if delay:
             # The program needs this long to take a paste for one.
             time.sleep(delay)
@@ -179,35 +182,35 @@ class _Queue:
         return self._typed(pending)
 
     def _paste(self, text: str, enter: bool) -> None:
-        begun, self._begun = self._begun, None
-        if begun:
-            begun.finish(text)
+        prepared, self._prepared = self._prepared, None
+        if prepared:
+            prepared.type(text)
         else:
             self._world.runtime.paste(self._place, self._pane, text, enter)
 
-    def _submit(self, pending: Pending) -> Held | None:
+    def _submit(self, pending: Pending) -> Waiting | None:
         """Press Enter behind the text that is there. The agent may have begun to ask something since it was typed."""
-        held = self._not_now(pending) or self._enter()
-        return held or self._typed(pending)
+        waiting = self._not_now(pending) or self._enter()
+        return waiting or self._typed(pending)
 
-    def _enter(self) -> Held | None:
+    def _enter(self) -> Waiting | None:
         try:
             self._world.runtime.enter(self._place, self._pane)
         except AgentExited as error:
-            return _held_by(error)
+            return _waiting_for(error)
         return None
 
-    def _typed(self, pending: Pending) -> Held | None:
+    def _typed(self, pending: Pending) -> Waiting | None:
         awaited = self._input.ack != "none"
         self._step(pending, DeliveryState.TYPED, awaited=awaited)
         return self._await(pending) if awaited else None
 
-    def _await(self, pending: Pending) -> Held | None:
+    def _await(self, pending: Pending) -> Waiting | None:
         """Wait for the agent's word that it has the message; without it, one careful Enter more."""
-        seen = _Seen(self._events, pending.message.id, self._input.ack)
+        receipt = _Receipt(self._events, pending.message.id, self._input.ack)
         deadline = time.monotonic() + self._input.ack_timeout
-        while not seen.acknowledged():
-            if seen.ended():
+        while not receipt.acknowledged():
+            if receipt.ended():
                 return self._undelivered(pending, f"agent {self._agent} ended before it said that it has it")
             if time.monotonic() > deadline:
                 return self._enter_again(pending)
@@ -217,7 +220,7 @@ class _Queue:
         self._step(pending, DeliveryState.ACKNOWLEDGED)
         return None
 
-    def _enter_again(self, pending: Pending) -> Held | None:
+    def _enter_again(self, pending: Pending) -> Waiting | None:
         message = pending.message
         screen = self._world.runtime.screen(self._place, self._pane, _SHOWN_LINES)
         can_be_there = message.id in screen and self._not_now(pending._replace(forced=False)) is None
@@ -228,7 +231,7 @@ class _Queue:
         self._mailbox.enter_again(message.id, self._agent, now)
         return self._enter() or self._await(pending._replace(entered_again_at=now))
 
-    def _find_out(self, pending: Pending) -> Held | None:
+    def _find_out(self, pending: Pending) -> Waiting | None:
         """Somebody began to type this and was killed: go on from where they were."""
         wait_for_clients(self._session.tmux, _ON_ITS_WAY)
         message_id = pending.message.id
@@ -242,7 +245,7 @@ class _Queue:
                 return self._undelivered(pending, _LOST)
         if passed(self._events, ENTERED, message_id):
             return self._typed(pending)
-        if _Seen(self._events, message_id).typed():
+        if _Receipt(self._events, message_id).typed():
             return self._submit(pending)
         # It never came there, or to a program that has ended before it was submitted.
         self._mailbox.put_back(message_id, self._agent)
@@ -259,7 +262,7 @@ class _Queue:
             time.sleep(_LOOK_AGAIN)
         return True
 
-    def _undelivered(self, pending: Pending, reason: str) -> Held | None:
+    def _undelivered(self, pending: Pending, reason: str) -> Waiting | None:
         """The message's end; nothing is held by it."""
         self._step(pending, DeliveryState.UNDELIVERED, reason)
         return None
@@ -270,7 +273,7 @@ class _Queue:
         tell(self._world, self._session.id, message, state, self._agent)
 
 
-class _Seen:
+class _Receipt:
     """What an agent's event file says of one message; read again only when it has changed."""
 
     def __init__(self, path: str, message_id: str, ack: str = "none") -> None:

@@ -13,9 +13,9 @@ from mas.model.ids import SessionId, parse_name
 from mas.model.message import PERSON, Delivery, DeliveryState, Message, Sent, parse_message, parse_message_id
 from mas.model.session import Session
 from mas.model.team import Agent, Team
-from mas.runtime.runtime import Paste
+from mas.runtime.runtime import PreparedPaste
 from mas.service.agents.living import not_running, place_of
-from mas.service.messages.deliver import Held, Opened, tell, why_held
+from mas.service.messages.deliver import OpenSession, Waiting, tell, why_waiting
 from mas.service.messages.routing import check_sender, recipients
 from mas.service.world import World
 
@@ -53,7 +53,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
     message, refused, at_once = _new_message(world, session, team, order)
     # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
     with (
-        _begun(world, session, at_once if courier.here else None) as paste,
+        _prepared_paste(world, session, at_once if courier.here else None) as paste,
         world.messages().open(session_id) as mailbox,
     ):
         # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
@@ -63,16 +63,16 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
         else:
             message = mailbox.get(order.id)
             _check_known(session_id, message)
-        courier.bring(session_id, _under_way(message), wait, Opened(session, team, mailbox, paste))
+        courier.start(session_id, _under_way(message), wait, OpenSession(session, team, mailbox, paste))
         if paste:
-            paste.give_up()
+            paste.cancel()
         if is_new and courier.here:
             mailbox.make_last(message.id)
         return _watched(world, courier, session_id, message, mailbox, wait)
 
 
 @contextmanager
-def _begun(world: World, session: Session, agent: Agent | None) -> Iterator[Paste | None]:
+def _prepared_paste(world: World, session: Session, agent: Agent | None) -> Iterator[PreparedPaste | None]:
     """A paste for an agent that is ready for it: tmux takes about as long to come as a message to be kept."""
     place = place_of(world, session)
     pane = next((one.pane for one in session.agents if agent and one.id == agent.id), None)
@@ -80,11 +80,11 @@ def _begun(world: World, session: Session, agent: Agent | None) -> Iterator[Past
         yield None
         return
     how = world.providers().input(agent.provider or "", agent.command)
-    paste = world.runtime.begin_paste(place, pane, enter=not how.submit_delay)
+    paste = world.runtime.prepare_paste(place, pane, enter=not how.submit_delay)
     try:
         yield paste
     finally:
-        paste.give_up()
+        paste.cancel()
 
 
 def _announce(world: World, session_id: SessionId, message: Message, refused: dict[str, MasError]) -> None:
@@ -109,9 +109,9 @@ def _new_message(
     elif order.sender is not None:
         check_sender(team, order.sender)
     now = world.now()
-    held = {agent.id: why_held(world, session.id, agent.id) for agent in agents}
+    waits = {agent.id: why_waiting(world, session.id, agent.id) for agent in agents}
     refused = {
-        agent.id: why for agent in agents if (why := _refusal(world, session, agent, held[agent.id], order.force))
+        agent.id: why for agent in agents if (why := _refusal(world, session, agent, waits[agent.id], order.force))
     }
     deliveries = tuple(
         Delivery(agent.id, DeliveryState.UNDELIVERED, now, refused[agent.id].message)
@@ -120,15 +120,15 @@ def _new_message(
         for agent in agents
     )
     message = Message(order.id, order.sender, order.target, order.text, now, deliveries)
-    ready = [agent for agent in agents if not held[agent.id] and agent.id not in refused]
+    ready = [agent for agent in agents if not waits[agent.id] and agent.id not in refused]
     return message, refused, ready[0] if len(agents) == len(ready) == 1 else None
 
 
-def _refusal(world: World, session: Session, agent: Agent, held: Held | None, force: bool) -> MasError | None:
+def _refusal(world: World, session: Session, agent: Agent, waiting: Waiting | None, force: bool) -> MasError | None:
     """Why an agent cannot get any message; what it could get later is no reason."""
     if place_of(world, session) is None:
         return not_running(session.id)
-    if held and held.exited:
+    if waiting and waiting.exited:
         return _not_running(agent.id, session.id)
     if not force and not world.providers().sources(agent.provider or "", agent.command):
         return Conflict(
@@ -144,7 +144,7 @@ def _not_running(agent: str, session_id: SessionId) -> AgentExited:
 def _watched(
     world: World, courier: Courier, session_id: SessionId, message: Message, mailbox: Mailbox, wait: float
 ) -> Sent:
-    """How far the message came, after `wait` seconds at most; with the reason where it is held."""
+    """How far the message came, after `wait` seconds at most; with the reason where it waits."""
     began = time.monotonic()
     deadline = began + wait
     while True:
@@ -169,19 +169,21 @@ def _watched(
 def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
     """The message with what kept it from being typed, where no agent did."""
     deliveries = tuple(
-        one._replace(reason=held.reason)
-        if one.state is DeliveryState.QUEUED and not one.reason and (held := courier.held(session_id, one.agent))
+        one._replace(reason=waiting.reason)
+        if one.state is DeliveryState.QUEUED
+        and not one.reason
+        and (waiting := courier.why_waiting(session_id, one.agent))
         else one
         for one in message.deliveries
     )
     return message._replace(deliveries=deliveries)
 
 
-def _gone(courier: Courier, session_id: SessionId, message: Message) -> dict[str, Held]:
+def _gone(courier: Courier, session_id: SessionId, message: Message) -> dict[str, Waiting]:
     """The agents that were found to have ended when it was to be typed."""
-    waiting = [delivery.agent for delivery in message.deliveries if delivery.state is DeliveryState.QUEUED]
-    found = {agent: courier.held(session_id, agent) for agent in waiting}
-    return {agent: held for agent, held in found.items() if held and held.exited}
+    queued = [delivery.agent for delivery in message.deliveries if delivery.state is DeliveryState.QUEUED]
+    found = {agent: courier.why_waiting(session_id, agent) for agent in queued}
+    return {agent: waiting for agent, waiting in found.items() if waiting and waiting.exited}
 
 
 def with_reasons(world: World, session_id: SessionId, message: Message) -> Message:
@@ -190,8 +192,8 @@ def with_reasons(world: World, session_id: SessionId, message: Message) -> Messa
     def reasoned(delivery: Delivery) -> Delivery:
         if delivery.state is not DeliveryState.QUEUED:
             return delivery
-        held = why_held(world, session_id, delivery.agent)
-        return delivery._replace(reason=held.reason) if held else delivery
+        waiting = why_waiting(world, session_id, delivery.agent)
+        return delivery._replace(reason=waiting.reason) if waiting else delivery
 
     return message._replace(deliveries=tuple(map(reasoned, message.deliveries)))
 
@@ -207,7 +209,7 @@ def _under_way(message: Message) -> list[str]:
 
 
 def _check_known(session_id: SessionId, message: Message) -> None:
-    """An error if a message that was sent before then was one."""
+    """`Conflict` if a message that was sent before could not be delivered."""
     for delivery in message.deliveries:
         if delivery.state is DeliveryState.UNDELIVERED:
             raise Conflict(
