@@ -82,10 +82,9 @@ def own_server(here: Inside) -> ServerAddress | None:
     return ServerAddress(found.url, here.token, found.certificate) if found else None
 
 
-class Served(NamedTuple):
-    """What a server of a workspace is made of."""
+class ServerParts(NamedTuple):
+    """What a server has of its workspace."""
 
-    root: str
     mas: Mas
     courier: Courier
     access: Access
@@ -100,7 +99,7 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def open_server(workspace: str | None = None) -> Iterator[Served]:
+def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
@@ -126,8 +125,7 @@ def open_server(workspace: str | None = None) -> Iterator[Served]:
         access = open_access(workspace)
         # Now, rather than when the first request comes.
         access.make_secrets()
-        yield Served(
-            root=settings.root,
+        yield ServerParts(
             mas=LocalMas(world, courier),
             courier=courier,
             access=access,

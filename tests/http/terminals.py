@@ -175,14 +175,12 @@ def main(fd: int) -> None:
     from fastapi import FastAPI
 
     from mas.bootstrap import open_server
-    from mas.http.supervisor import Supervisor
+    from mas.http.state import ServerState
     from mas.http.terminal import router
-    from mas.http.viewer import Hall
 
-    with open_server() as served:
+    with open_server() as parts:
         app = FastAPI()
-        app.state.mas = served.mas
-        app.state.hall = Hall(Supervisor(lambda _: None, lambda _: None))
+        app.state.server = ServerState(parts)
         app.include_router(router)
         config = uvicorn.Config(
             app, ws="websockets-sansio", ws_per_message_deflate=False, log_level="warning", ws_max_size=1 << 20

@@ -7,10 +7,11 @@ import gc
 import json
 import os
 import socket
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
@@ -19,7 +20,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from mas.http import events as http_events
-from mas.http.events import EventFeed, router
+from mas.http import feed as http_feed
+from mas.http import watch
+from mas.http.events import router
+from mas.http.feed import EventFeed
+from mas.http.supervisor import Supervisor
 from mas.model.event import KINDS, Event
 from mas.service.local import LocalMas
 from mas.store.workspace import eventlog
@@ -35,8 +40,9 @@ class Served(uvicorn.Server):
     def __init__(self, mas: LocalMas, directory: str) -> None:
         self.app = FastAPI(lifespan=self._lifespan)
         self.app.include_router(router)
-        self.app.state.mas = self._mas = mas
-        self._directory = directory
+        watching = partial(watch.Watches(Supervisor(lambda _: None, lambda _: None)).watching, directory)
+        self.feed = EventFeed(mas, watching, lambda _: None, lambda: None)
+        self.app.state.server = SimpleNamespace(mas=mas, feed=self.feed)
         super().__init__(uvicorn.Config(self.app, log_level="critical", lifespan="on"))
         self.socket = socket.socket()
         self.socket.bind(("127.0.0.1", 0))
@@ -45,14 +51,13 @@ class Served(uvicorn.Server):
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        app.state.feed = EventFeed(self._mas, self._directory, lambda _: None, lambda: None)
-        running = asyncio.create_task(app.state.feed.run())
+        running = asyncio.create_task(self.feed.run())
         yield
-        app.state.feed.close()
+        self.feed.close()
         await running
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.app.state.feed.close()
+        self.feed.close()
         await super().shutdown(sockets)
 
     def __enter__(self) -> Served:
@@ -291,7 +296,7 @@ def test_slow_listeners_hold_nothing_and_lose_nothing(served: Served, store: Eve
         gc.collect()
         # What the feed has at hand, and a page for each.
         held = sum(isinstance(thing, Event) for thing in gc.get_objects())
-        assert held <= http_events._AT_HAND + (listeners + 2) * http_events._PAGE
+        assert held <= http_feed._AT_HAND + (listeners + 2) * http_feed._PAGE
         for listener in slow:
             assert listener.numbers(count) == list(range(count))
 
@@ -319,7 +324,8 @@ def test_a_slow_listener_is_told_when_the_store_went_on_without_it(
 def test_silence_is_broken_now_and_then_also_for_who_wants_little(
     served: Served, store: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_events, "KEEP_ALIVE", 0.05)
+    for module in (http_feed, http_events):
+        monkeypatch.setattr(module, "KEEP_ALIVE", 0.05)
     with listening(served) as listener, listening(served, event="warning") as choosy:
         first = [listener.next() for _ in range(3)]
         assert [block[1:] for block in first] == [(None, None)] * 3
@@ -330,7 +336,8 @@ def test_silence_is_broken_now_and_then_also_for_who_wants_little(
 
 
 def test_the_end_of_the_server_ends_all_streams(site: Site, store: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_events, "KEEP_ALIVE", 3600)
+    for module in (http_feed, http_events):
+        monkeypatch.setattr(module, "KEEP_ALIVE", 3600)
     with ExitStack() as stack:
         with serving(site) as served:
             listeners = [stack.enter_context(listening(served)) for _ in range(5)]
@@ -368,8 +375,12 @@ def test_a_log_that_is_removed_meanwhile_is_a_gap_and_then_goes_on(
         assert listener.numbers(1) == [2]
 
 
+def none_left() -> None:
+    raise OSError(24, "too many")
+
+
 def test_events_come_where_the_kernel_does_not_tell(site: Site, store: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "asyncinotify", None)
+    monkeypatch.setattr(watch, "Inotify", none_left)
     with serving(site) as served, listening(served) as listener:
         listener.next()
         for number in range(3):

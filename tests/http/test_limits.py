@@ -18,7 +18,7 @@ import psutil
 import pytest
 from websockets.sync.client import connect as connect_websocket
 
-from mas.http.guard import Rates
+from mas.http.guard.admission import Rates
 from mas.http.limits import Limits
 from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
 from tests.served import Served

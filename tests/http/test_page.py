@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from types import SimpleNamespace
 
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from mas.http.page import Page, router
+from mas.http.page import router
+from mas.http.page_files import Page
 from tests.served import Served
 
 
@@ -58,7 +60,7 @@ def test_nothing_else_can_be_had_that_way(shared: Served) -> None:
 
 def test_without_a_built_page_the_server_says_what_to_do(tmp_path: os.PathLike[str]) -> None:
     app = FastAPI()
-    app.state.page = Page(os.fspath(tmp_path))
+    app.state.server = SimpleNamespace(page=Page(os.fspath(tmp_path)))
     app.include_router(router)
     with TestClient(app) as client:
         answer = client.get("/")

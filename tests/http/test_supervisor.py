@@ -26,7 +26,7 @@ FRAGILE = """
 import os, sys
 from mas.cli.main import main
 from mas.http import app
-from mas.http import events
+from mas.http import feed
 from mas.http import idle
 from mas.http import metrics
 from mas.http import server
@@ -36,7 +36,7 @@ from mas.service.isolation import disk
 from mas.store.session.logs import Logs
 
 supervisor.FIRST_PAUSE, supervisor.LONGEST_PAUSE, supervisor.WELL_AFTER = 0.05, 0.2, 0.5
-app._BETWEEN_ROUNDS = app._BETWEEN_DISK_LOOKS = server._BETWEEN_LOG_CHECKS = metrics._LAG_EVERY = events._LOOK = 0.05
+app._BETWEEN_ROUNDS = app._BETWEEN_DISK_LOOKS = server._BETWEEN_LOG_CHECKS = metrics._LAG_EVERY = feed._LOOK = 0.05
 
 def make_fragile(place, name, task):
     real = getattr(place, name)
@@ -48,7 +48,7 @@ def make_fragile(place, name, task):
 
     setattr(place, name, fragile)
 
-make_fragile(events.EventFeed, "_catch_up", "events")
+make_fragile(feed.EventFeed, "_catch_up", "events")
 make_fragile(courier.Courier, "look_around", "courier")
 make_fragile(courier.Courier, "look_again", "courier")
 make_fragile(disk, "watch", "disk")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from mas import __version__
-from mas.http.dependencies import Product
+from mas.http.dependencies import Product, Server
 from mas.http.docs import page
 from mas.http.wire import answer, answers, refused
 from mas.model.reports import ProviderList, TeamList
@@ -17,13 +17,13 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get("/health", summary="Liveness", **answers(Health))
-def health(mas: Product, request: Request) -> Response:
+def health(server: Server) -> Response:
     """Whether the server is well, and how far the agents of a session started now are isolated. Needs no token.
 
     `degraded` means that the background tasks in `failing` raised an error; each is started again after a pause.
     """
-    failing = request.app.state.supervisor.failing
-    return answer(Health("degraded" if failing else "ok", __version__, mas.isolation(), failing))
+    failing = server.supervisor.failing
+    return answer(Health("degraded" if failing else "ok", __version__, server.mas.isolation(), failing))
 
 
 @router.get("/teams", summary="List teams", **answers(TeamList))
@@ -44,9 +44,9 @@ def providers(mas: Product) -> Response:
     response_class=PlainTextResponse,
     responses={200: {"content": {"text/plain": {}}, "description": "Metrics"}, **refused()},
 )
-def metrics(request: Request) -> Response:
+def metrics(server: Server) -> Response:
     """Sessions by status, agents and messages by state, request times, event-loop lag, disk."""
-    return Response(request.app.state.metrics.text(), media_type=_METRICS)
+    return Response(server.metrics.text(), media_type=_METRICS)
 
 
 @router.get("/docs", include_in_schema=False)

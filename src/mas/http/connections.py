@@ -13,8 +13,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from mas.http.errors import refusal
-from mas.http.guard import HEADERS
+from mas.http.errors import Refusal
+from mas.http.guard.headers import HEADERS
 from mas.http.limits import Limits
 
 
@@ -95,7 +95,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        response = refusal(400, "bad-request", msg)
+        response = Refusal(400, "bad-request", msg).response("")
         headers = [*response.raw_headers, *HEADERS, (b"connection", b"close")]
         lines = [STATUS_LINE[400], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", response.body]
         self.transport.write(b"".join(lines))

@@ -1,4 +1,4 @@
-"""What routes take from the app: the product, and who asks."""
+"""What routes take from the app: the server's state, the product, and who asks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
+from mas.http.state import ServerState
 from mas.http.threads import in_thread
 from mas.http.wire import SessionQuery, SessionReference
 from mas.model.errors import NoSession
@@ -16,26 +18,33 @@ from mas.model.principal import Principal
 from mas.service.mas import Mas
 
 
-def _product(request: Request) -> Mas:
-    mas: Mas = request.app.state.mas
-    return mas
+async def _server(connection: HTTPConnection) -> ServerState:
+    server: ServerState = connection.app.state.server
+    return server
 
 
-def _caller(request: Request) -> Principal:
+Server = Annotated[ServerState, Depends(_server)]
+
+
+async def _product(server: Server) -> Mas:
+    return server.mas
+
+
+async def _caller(request: Request) -> Principal:
     principal: Principal = request.state.principal
     return principal
 
 
-async def _session(request: Request, reference: SessionReference) -> str:
+async def _session(server: Server, request: Request, reference: SessionReference) -> str:
     """The full id of the session that the address names; only a name has to be looked up."""
-    session_id = await _full_id(request.app.state.mas, reference)
+    session_id = await _full_id(server.mas, reference)
     # For the log of that session.
     request.state.named_session = session_id
     return session_id
 
 
-async def _filter(request: Request, reference: SessionQuery = None) -> str | None:
-    return None if reference is None else await _full_id(request.app.state.mas, reference)
+async def _filter(server: Server, reference: SessionQuery = None) -> str | None:
+    return None if reference is None else await _full_id(server.mas, reference)
 
 
 async def _full_id(mas: Mas, reference: str) -> str:

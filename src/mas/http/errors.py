@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import Scope, Send
 
 from mas.http.threads import is_for_want_of_threads, no_thread
 from mas.http.wire import PROBLEM
@@ -45,6 +47,7 @@ STATUSES: tuple[tuple[type[MasError], int], ...] = (
     (Unavailable, 503),
     (MasError, 500),
 )
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
 _CODES = {404: "not-found", 405: "no-method", 413: "too-large", 400: "bad-request"}
 _LONGEST_ECHO = 100
 _log = logging.getLogger("mas.http")
@@ -59,43 +62,45 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _failure)
 
 
-def problem(error: MasError, request_id: str = "") -> Response:
+class Refusal(NamedTuple):
+    """Why a request is refused, as `application/problem+json` says it."""
+
+    status: int
+    code: str
+    detail: str
+    hint: str = ""
+    errors: Sequence[dict[str, Any]] = ()
+
+    def response(self, request_id: str, headers: dict[str, str] | None = None) -> Response:
+        body = {
+            "type": f"urn:mas:problem:{self.code}",
+            "title": HTTPStatus(self.status).phrase,
+            **self._asdict(),
+            "requestId": request_id,
+        }
+        more = _HEADERS.get(self.status, {}) | (headers or {})
+        text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return Response(text, self.status, more, PROBLEM)
+
+
+def problem(error: MasError) -> Refusal:
     """The refusal an error stands for."""
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "1"} if status == 429 else {}
     errors = [{"where": f"body.{error.field}", "what": error.message}] if error.field else []
-    return refusal(
-        status, error.code, error.message, hint=error.hint, errors=errors, request_id=request_id, headers=headers
-    )
+    return Refusal(status, error.code, error.message, error.hint, errors)
 
 
-def refusal(
-    status: int,
-    code: str,
-    detail: str,
-    *,
-    hint: str = "",
-    errors: list[dict[str, Any]] | None = None,
-    request_id: str = "",
-    headers: dict[str, str] | None = None,
-) -> Response:
-    body: dict[str, Any] = {
-        "type": f"urn:mas:problem:{code}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "hint": hint,
-        "errors": errors or [],
-        "requestId": request_id,
-    }
-    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-    return Response(text, status, headers, PROBLEM)
+async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Answer in place of the route, and end the connection."""
+    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+    response = refusal.response(scope["state"]["request_id"], {"Connection": "close"})
+    await send({"type": f"{kind}.start", "status": refusal.status, "headers": response.raw_headers})
+    await send({"type": f"{kind}.body", "body": response.body})
 
 
 async def _mas_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MasError)
-    return problem(error, _id_of(request))
+    return problem(error).response(_id_of(request))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -106,14 +111,14 @@ async def _invalid(request: Request, error: Exception) -> Response:
         for item in error.errors()[:20]
     ]
     detail = "; ".join(f"{item['where']}: {item['what']}" for item in found[:3])
-    return refusal(422, BadInput.code, detail, errors=found, request_id=_id_of(request))
+    return Refusal(422, BadInput.code, detail, errors=found).response(_id_of(request))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else dict(error.headers or {})
-    return refusal(error.status_code, code, str(error.detail), request_id=_id_of(request), headers=headers)
+    return Refusal(error.status_code, code, str(error.detail)).response(_id_of(request), headers)
 
 
 def _allowed(request: Request) -> str:
@@ -126,13 +131,13 @@ async def _no_thread(request: Request, error: Exception) -> Response:
     """A refusal like any other: after a failure the connection is closed, and who is still sending may miss why."""
     if not is_for_want_of_threads(error):
         raise error
-    return problem(no_thread(), _id_of(request))
+    return problem(no_thread()).response(_id_of(request))
 
 
 async def _failure(request: Request, error: Exception) -> Response:
     """Something nobody thought of: all of it into the log, nothing of it to the caller."""
     _log.exception("%s failed", request.url.path, exc_info=error)
-    return refusal(500, "error", "The server failed; its log says how", hint="mas logs", request_id=_id_of(request))
+    return Refusal(500, "error", "The server failed; its log says how", "mas logs").response(_id_of(request))
 
 
 def _id_of(request: Request) -> str:

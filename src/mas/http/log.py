@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any
@@ -109,3 +109,17 @@ class LogHandler(logging.Handler):
         if record.exc_info:
             body["trace"] = logging.Formatter().formatException(record.exc_info)
         self._log.line(body)
+
+
+@contextmanager
+def open_log(write: Write, now: Callable[[], str]) -> Iterator[RequestLog]:
+    """A log that holds what this process logs, too, while it is open."""
+    log = RequestLog(write, now)
+    logger, handler = logging.getLogger(), LogHandler(log, now)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield log
+    finally:
+        logger.removeHandler(handler)
+        log.close()

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Annotated
 
 from anyio import CapacityLimiter
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
-from mas.http.dependencies import Caller, Product, SessionPath, known
+from mas.http.dependencies import Caller, Product, Server, SessionPath, known
+from mas.http.state import ServerState
 from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, WaitQuery, answer, answers
 from mas.model.errors import Forbidden
@@ -19,19 +20,19 @@ router = APIRouter(tags=["messages"])
 
 
 @router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
-async def send(mas: Product, caller: Caller, request: Request, session_id: SessionPath, body: MessageBody) -> Response:
+async def send(server: Server, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
     """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
     if body.force and not caller.is_owner:
         raise Forbidden("Only people may have a message typed to an agent that is not idle")
-    sender = body.sender if caller.is_owner else caller.agent
+    mas, sender = server.mas, body.sender if caller.is_owner else caller.agent
 
     def sent() -> Response:
         with known(mas, session_id) as session:
             return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
 
-    return await (_waiting(request, caller, sent) if body.wait else in_thread(sent))
+    return await (_waiting(server, caller, sent) if body.wait else in_thread(sent))
 
 
 @router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))
@@ -53,7 +54,7 @@ def messages(
 
 @router.get("/sessions/{sessionId}/wait", summary="Wait for agents", **answers(Waited, 200, 404, 409, 410))
 async def wait(
-    mas: Product, caller: Caller, request: Request, session_id: SessionPath, query: Annotated[WaitQuery, Query()]
+    server: Server, caller: Caller, session_id: SessionPath, query: Annotated[WaitQuery, Query()]
 ) -> Response:
     """Wait until agents are as wanted. It ends early where an agent asks something or has ended."""
     if not caller.is_owner and query.asker not in (None, caller.agent):
@@ -61,15 +62,15 @@ async def wait(
     asker = query.asker if caller.is_owner else caller.agent
 
     def waited() -> Response:
-        with known(mas, session_id) as session:
-            return answer(mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
+        with known(server.mas, session_id) as session:
+            return answer(server.mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
 
-    return await _waiting(request, caller, waited)
+    return await _waiting(server, caller, waited)
 
 
-async def _waiting(request: Request, caller: Principal, work: Callable[[], Response]) -> Response:
+async def _waiting(server: ServerState, caller: Principal, work: Callable[[], Response]) -> Response:
     """What `work` returns. It has a thread apart from those of requests: who waits keeps nobody else from an answer."""
-    with request.app.state.waiters.place(caller):
+    with server.waiters.place(caller):
         return await in_thread(work, limiter=CapacityLimiter(1))
 
 

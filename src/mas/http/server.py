@@ -15,15 +15,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from mas import __version__
-from mas.bootstrap import Served, open_server, utc_now
-from mas.http.app import Doors, Parts, close_streams, create_app, guarded
+from mas.bootstrap import ServerParts, open_server, utc_now
+from mas.http.app import Doors, create_app
 from mas.http.connections import Connection
+from mas.http.guard.chain import Guard
 from mas.http.idle import until_gone, until_idle
 from mas.http.limits import Limits
-from mas.http.log import LogHandler, RequestLog
+from mas.http.log import open_log
+from mas.http.state import ServerState
 from mas.model.errors import BadInput, Unavailable
 from mas.model.server import ServerInfo
 from mas.settings import DEFAULT_PORT
@@ -86,45 +88,47 @@ def serve(
 ) -> bool:
     """Serve the workspace until a signal ends it; `ready` hears where, once it listens.
 
-    `doors` are more ways to the product, by path. Answers whether it ended because nobody needed it any more.
+    `doors` are more ways to the product, by path. Returns whether it ended because nobody needed it any more.
     """
     options.check()
-    with open_server(workspace) as served:
-        served.presence.claim(to_stay=options.until_idle is None)
+    with open_server(workspace) as parts:
+        parts.presence.claim(to_stay=options.until_idle is None)
         try:
-            return _serve(served, options, ready, doors)
+            return _serve(parts, options, ready, doors)
         finally:
-            served.presence.withdraw()
+            parts.presence.withdraw()
 
 
-def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None], doors: Doors) -> bool:
+def _serve(parts: ServerParts, options: Options, ready: Callable[[ServerInfo], None], doors: Doors) -> bool:
     address = _listen(options)
+    state = ServerState(parts, _url(options, address), options.hosts, options.limits)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn sends itself the signal again once it has ended; there is still something to put away.
+        signal.signal(number, lambda *_: None)
+    with open_log(parts.log, utc_now) as log:
+
+        def listening(info: ServerInfo) -> None:
+            state.supervisor.start_every(_BETWEEN_LOG_CHECKS, "log", log.check)
+            ready(info)
+
+        threading.excepthook = state.thread_failed
+        try:
+            server = _Server(Guard(create_app(state, doors), state, log.request), state, options, listening)
+            server.run([address])
+            return server.is_needless
+        finally:
+            threading.excepthook = threading.__excepthook__
+
+
+def _url(options: Options, address: socket.socket) -> str:
     host = "127.0.0.1" if options.host in _ANY else options.host
     scheme = "https" if options.tls_cert else "http"
-    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}"
-    info = ServerInfo(os.getpid(), url, served.presence.socket, utc_now(), __version__, options.until_idle)
-    log = RequestLog(served.log, utc_now)
-    logger = logging.getLogger()
-    handler = LogHandler(log, utc_now)
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    parts = Parts(
-        served.mas,
-        served.courier,
-        served.access,
-        url,
-        options.hosts,
-        served.events,
-        options.limits,
-        log.request,
-        doors,
-        served.watch_disk,
-        served.finish_work,
-        served.retain,
-    )
-    app = create_app(parts)
-    config = uvicorn.Config(
-        guarded(app, parts),
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getsockname()[1]}"
+
+
+def _config(app: ASGIApp, options: Options) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
         http=Connection,
         ws="websockets-sansio",
         loop="uvloop",
@@ -140,96 +144,79 @@ def _serve(served: Served, options: Options, ready: Callable[[ServerInfo], None]
         timeout_graceful_shutdown=_GOODBYE,
     )
 
-    def listening(server: _Server) -> None:
-        served.presence.announce(info, options.tls_cert)
-        ready(info)
-        app.state.supervisor.start_every(_BETWEEN_LOG_CHECKS, "log", log.check)
-        server.leave_after("workspace", partial(until_gone, served.presence.is_ours), server.lose_workspace)
-        if options.until_idle is not None:
-            idle = partial(until_idle, served.mas, server.has_clients, options.until_idle)
-            server.leave_after("idle", idle, server.become_needless)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn sends itself the signal again once it has ended; there is still something to put away.
-        signal.signal(number, lambda *_: None)
-    threading.excepthook = app.state.thread_failed
-    try:
-        server = _Server(config, options.limits, served.presence.socket, app, listening)
-        server.run([address])
-        return server.is_needless
-    finally:
-        threading.excepthook = threading.__excepthook__
-        logger.removeHandler(handler)
-        log.close()
-
 
 class _Server(uvicorn.Server):
     """Listens on a socket file too, which has neither TLS nor tokens, and ends streams before it waits for requests."""
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        limits: Limits,
-        path: str,
-        app: FastAPI,
-        listening: Callable[[_Server], None],
-    ) -> None:
-        """`listening` is called once it listens."""
-        super().__init__(config)
-        self._limits = limits
-        self._path = path
-        self._app = app
-        self._listening = listening
+    def __init__(self, app: ASGIApp, state: ServerState, options: Options, ready: Callable[[ServerInfo], None]) -> None:
+        """`ready` is called once it listens."""
+        super().__init__(_config(app, options))
+        self._state = state
+        self._presence = state.workspace.presence
+        self._options = options
+        self._ready = ready
         self.is_needless = False
         self._leaving: list[asyncio.Task[None]] = []
 
-    def has_clients(self) -> bool:
+    def _has_clients(self) -> bool:
         return bool(self.server_state.connections)
 
-    def become_needless(self) -> None:
+    def _become_needless(self) -> None:
         _log.info("nobody needs this server any more: it ends")
         self.is_needless = self.should_exit = True
 
-    def lose_workspace(self) -> None:
+    def _lose_workspace(self) -> None:
         _log.warning("the workspace was removed or moved: its server ends")
         self.should_exit = True
 
-    def leave_after(self, name: str, reason: Callable[[], Awaitable[None]], leave: Callable[[], None]) -> None:
+    def _leave_after(self, name: str, reason: Callable[[], Awaitable[None]], leave: Callable[[], None]) -> None:
         """Have a supervised task of that name call `leave` when `reason` returns."""
 
         async def wait_and_leave() -> None:
             await reason()
             leave()
 
-        self._leaving.append(self._app.state.supervisor.start(name, wait_and_leave))
+        self._leaving.append(self._state.supervisor.start(name, wait_and_leave))
+
+    def _announce(self) -> None:
+        """It listens: say so, and watch for what ends it."""
+        stay, presence = self._options.until_idle, self._presence
+        info = ServerInfo(os.getpid(), self._state.url, presence.socket, utc_now(), __version__, stay)
+        presence.announce(info, self._options.tls_cert)
+        self._ready(info)
+        self._leave_after("workspace", partial(until_gone, presence.is_ours), self._lose_workspace)
+        if stay is not None:
+            idle = partial(until_idle, self._state.mas, self._has_clients, stay)
+            self._leave_after("idle", idle, self._become_needless)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
         if self.should_exit:
             return
+        limits, path = self._options.limits, self._presence.socket
 
         def connection() -> asyncio.Protocol:
-            return Connection(self.config, self.server_state, self.lifespan.state, self._limits)
+            return Connection(self.config, self.server_state, self.lifespan.state, limits)
 
         # Its directory is this user's alone, so nobody else can come in before the mode is right.
         file = socket.socket(socket.AF_UNIX)
-        file.bind(self._path)
-        os.chmod(self._path, 0o600)
+        file.bind(path)
+        os.chmod(path, 0o600)
         loop = asyncio.get_running_loop()
         self.servers.append(await loop.create_unix_server(connection, sock=file, backlog=_BACKLOG))
-        patience = self._limits.head_time if self.config.ssl else None
+        patience = limits.head_time if self.config.ssl else None
         for address in sockets or ():
             self.servers.append(
                 await loop.create_server(
                     connection, sock=address, backlog=_BACKLOG, ssl=self.config.ssl, ssl_handshake_timeout=patience
                 )
             )
-        self._listening(self)
+        self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for task in self._leaving:
             task.cancel()
-        close_streams(self._app)
+        self._state.feed.close()
         await super().shutdown(sockets)
 
 

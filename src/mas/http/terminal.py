@@ -19,11 +19,11 @@ from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from mas.http.dependencies import full_id
+from mas.http.dependencies import Server, full_id
+from mas.http.state import ServerState
 from mas.http.viewer import Outlet, Size, Viewer, refused
 from mas.model.errors import BadInput, MasError, NotFound
 from mas.model.ids import parse_agent_id, parse_reference, shown
-from mas.service.mas import Mas
 
 router = APIRouter(tags=["terminals"])
 
@@ -41,12 +41,12 @@ class _Abuse(BadInput):
 
 
 @router.websocket("/sessions/{session_id}/agents/{agent}/terminal")
-async def terminal(websocket: WebSocket, session_id: str, agent: str) -> None:
+async def terminal(websocket: WebSocket, server: Server, session_id: str, agent: str) -> None:
     """One agent's terminal."""
     await websocket.accept()
     socket = _Socket(websocket)
     try:
-        viewer = _viewer(websocket, session_id, agent, socket)
+        viewer = _viewer(server, session_id, agent, socket)
         await _first_of(viewer.run(), socket.minding(_serve_one(socket, viewer)))
     except BadInput as error:
         await socket.close(error, _INVALID)
@@ -57,12 +57,12 @@ async def terminal(websocket: WebSocket, session_id: str, agent: str) -> None:
 
 
 @router.websocket("/terminals")
-async def terminals(websocket: WebSocket) -> None:
+async def terminals(websocket: WebSocket, server: Server) -> None:
     """The terminals of many agents."""
     await websocket.accept()
     socket = _Socket(websocket)
     async with asyncio.TaskGroup() as tasks:
-        channels = _Channels(websocket, socket, tasks)
+        channels = _Channels(server, socket, tasks)
         try:
             await socket.minding(channels.serve())
         finally:
@@ -109,12 +109,11 @@ async def _put(viewer: Viewer, frame: bytes | dict[str, Any]) -> None:
         raise BadInput(f"Not a type of frame: {shown(str(what))}")
 
 
-def _viewer(websocket: WebSocket, session_id: str, agent: str, outlet: Outlet) -> Viewer:
+def _viewer(server: ServerState, session_id: str, agent: str, outlet: Outlet) -> Viewer:
     """A viewer of the agent that these words name, which are checked before anything else is."""
     session, name = parse_reference(session_id), parse_agent_id(agent)
-    state = websocket.app.state
-    mas: Mas = state.mas
-    return Viewer(state.hall, lambda: mas.terminal(full_id(mas, session), name), outlet)
+    mas = server.mas
+    return Viewer(server.hall, lambda: mas.terminal(full_id(mas, session), name), outlet)
 
 
 class _Socket:
@@ -221,8 +220,8 @@ class _Channel:
 class _Channels:
     """All viewers of one socket."""
 
-    def __init__(self, websocket: WebSocket, socket: _Socket, tasks: asyncio.TaskGroup) -> None:
-        self._websocket = websocket
+    def __init__(self, server: ServerState, socket: _Socket, tasks: asyncio.TaskGroup) -> None:
+        self._server = server
         self._socket = socket
         self._tasks = tasks
         self._open: dict[int, tuple[Viewer, asyncio.Task[None]]] = {}
@@ -262,7 +261,7 @@ class _Channels:
         if len(self._open) >= _MOST_CHANNELS:
             raise BadInput(f"A socket has at most {_MOST_CHANNELS} channels")
         channel = _Channel(self._socket, number)
-        viewer = _viewer(self._websocket, _text(frame, "sessionId"), _text(frame, "agent"), channel)
+        viewer = _viewer(self._server, _text(frame, "sessionId"), _text(frame, "agent"), channel)
         self._open[number] = (viewer, self._tasks.create_task(self._run(number, viewer, channel)))
 
     async def _run(self, number: int, viewer: Viewer, channel: _Channel) -> None:

@@ -6,16 +6,17 @@ A viewer that falls far behind is shown the screen afresh instead of all it miss
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from anyio import CapacityLimiter
 
-from mas.http.supervisor import Supervisor
-from mas.http.tail import Tails, Waker
 from mas.http.threads import in_thread
+from mas.http.watch import Waker, Watches
 from mas.model.errors import MasError
 from mas.service.agents.terminal import Look, Terminal
 
@@ -55,10 +56,15 @@ class Outlet(Protocol):
 class Hall:
     """What all viewers of a server share. Those who wait for tmux do not keep others from reading."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.tails = Tails(supervisor)
+    def __init__(self, watches: Watches) -> None:
+        self._watches = watches
         self._readers = CapacityLimiter(8)
         self._callers = CapacityLimiter(16)
+
+    def watching(self, log: str) -> AbstractContextManager[Waker]:
+        """Wakes when the log grows, and when its `.events.jsonl` does."""
+        directory, name = os.path.split(log)
+        return self._watches.watching(directory, (name, f"{name.removesuffix('.log')}.events.jsonl"))
 
     async def read(self, work: Callable[[], _T]) -> _T:
         return await in_thread(work, limiter=self._readers, abandon_on_cancel=True)
@@ -134,7 +140,7 @@ class Viewer:
     async def run(self) -> None:
         try:
             terminal = await self._hall.ask(self._open)
-            with self._hall.tails.watching(terminal.log_path) as waker:
+            with self._hall.watching(terminal.log_path) as waker:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._watch(terminal, waker))
                     tasks.create_task(self._obey(terminal, waker))

@@ -1,0 +1,201 @@
+"""Who may come in: one check after the other looks at a request's head and raises a `MasError`, or lets it pass."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mas.http.errors import problem, refuse
+from mas.http.guard.record import client_of, is_on_socket_file, method_of
+from mas.http.limits import Limits
+from mas.http.page_files import ASSETS
+from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
+from mas.model.principal import NOBODY, OWNER, Principal
+from mas.service.access import Access
+
+# The page holds nothing but itself: what it shows it has to ask for, and for that it has to sign in.
+_OPEN = {"/", "/health", "/login", "/favicon.ico"}
+# What an agent's token is good for, in its own session only.
+_FOR_AGENTS = tuple(
+    (method, re.compile(path))
+    for method, path in (
+        ("GET", r"messages"),
+        ("POST", r"messages"),
+        ("GET", r"agents"),
+        ("GET", r"agents/[0-9]{2}/output"),
+        ("POST", r"agents/(?P<self>[0-9]{2})/report"),
+        ("GET", r"wait"),
+    )
+)
+# Where the tools of agents are; who asks there speaks for itself.
+_TOOLS = "/mcp"
+_SAFE = {"GET", "HEAD", "OPTIONS"}
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
+_MOST_CALLERS = 4096
+
+Check = Callable[[HTTPConnection], None]
+
+
+class Admission:
+    """ASGI middleware: what any of `checks` refuses comes no further."""
+
+    def __init__(self, app: ASGIApp, checks: Iterable[Check]) -> None:
+        self._app = app
+        self._checks = tuple(checks)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HTTPConnection(scope)
+        try:
+            for check in self._checks:
+                check(request)
+        except MasError as error:
+            await refuse(scope, send, problem(error))
+        else:
+            await self._app(scope, receive, send)
+
+
+class HostCheck:
+    """Refuses names that are not this server's: another site's may lead here (DNS rebinding)."""
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self._hosts = {host.lower() for host in hosts}
+
+    def __call__(self, request: HTTPConnection) -> None:
+        if is_on_socket_file(request.scope):
+            return
+        given = ", ".join(request.headers.getlist("host"))
+        host = _HOST.fullmatch(given)
+        if host is None or host[1].strip("[]").lower() not in self._hosts:
+            raise Forbidden(f"This server is not called {given[:100]!r}", "mas serve --allow-host NAME")
+
+
+def check_origin(request: HTTPConnection) -> None:
+    """A page of another site may not speak to us with its visitor's cookie, nor read our answers."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return
+    scheme, _, place = origin.partition("://")
+    # What came encrypted has an encrypted page. Where a proxy did that, only it knows.
+    schemes = ("https",) if request.scope["scheme"] in ("https", "wss") else ("http", "https")
+    # Host has been checked; whatever port or proxy it names, the browser's page has the same.
+    if scheme not in schemes or place.lower() != request.headers.get("host", "").lower():
+        raise Forbidden(f"Pages of {origin[:100]!r} may not use this server")
+
+
+class TokenCheck:
+    """Finds out who asks: `principal` of the request's state, None for nobody known."""
+
+    def __init__(self, access: Access, cookie: str) -> None:
+        self._access = access
+        self._cookie = cookie
+
+    def __call__(self, request: HTTPConnection) -> None:
+        request.state.principal = self._who(request)
+
+    def is_still_good(self, request: HTTPConnection) -> bool:
+        """Whether what was shown to come in is good even now."""
+        principal: Principal = request.state.principal
+        try:
+            return principal is NOBODY or self._who(request) == principal
+        except MasError:
+            return False
+
+    def _who(self, request: HTTPConnection) -> Principal | None:
+        word, _, token = request.headers.get("authorization", "").partition(" ")
+        if word.lower() == "bearer":
+            return self._access.who(token.strip())
+        if is_on_socket_file(request.scope):
+            # Who can open the file is this user: the connection has seen to that.
+            return OWNER
+        if self._access.knows_cookie(request.cookies.get(self._cookie, "")):
+            _check_site(request)
+            return OWNER
+        return None
+
+
+def _check_site(request: HTTPConnection) -> None:
+    """A cookie goes along with whatever a page of another port of this machine asks for: only ours may use it."""
+    headers = request.headers
+    # A browser names the page's origin with everything that changes something; others have tokens.
+    if method_of(request.scope) not in _SAFE and "origin" not in headers:
+        raise Forbidden("A signed-in browser must say where a request comes from (Origin)")
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+        raise Forbidden("Pages of other servers may not use this one")
+
+
+class Rates:
+    """A bucket of requests per caller that fills again with time."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def allow(self, caller: str, now: float) -> bool:
+        """Whether there is one more for `caller`; takes it."""
+        left, at = self._left.pop(caller, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        while len(self._left) >= _MOST_CALLERS:
+            del self._left[next(iter(self._left))]
+        self._left[caller] = (left - 1 if left >= 1 else left, now)
+        return left >= 1
+
+
+class RateCheck:
+    """Refuses too many requests of one caller."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._rates = Rates(limits.rate, limits.burst)
+
+    def __call__(self, request: HTTPConnection) -> None:
+        caller = f"{client_of(request.scope)} {request.state.principal or ''}"
+        if not self._rates.allow(caller, time.monotonic()):
+            raise TooMuch("Too many requests; wait a second")
+
+
+class SignInCheck:
+    """Refuses who is not known, but for what is open to everybody; after some time, without a look at why."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._failures = Rates(limits.failed_rate, limits.failed_burst)
+
+    def __call__(self, request: HTTPConnection) -> None:
+        if request.state.principal is not None:
+            return
+        if _is_open(request):
+            request.state.principal = NOBODY
+            return
+        if not self._failures.allow(client_of(request.scope), time.monotonic()):
+            raise TooMuch("Too many requests without a good token; wait a second")
+        raise NotSignedIn("A token is needed", "mas token; mas url")
+
+
+def check_scope(request: HTTPConnection) -> None:
+    """An agent may use what is listed for agents, of its own session, and nothing else."""
+    principal: Principal = request.state.principal
+    method, path = method_of(request.scope), request.scope["path"]
+    if not (_is_open(request) or principal.is_owner or _is_for_agent(principal, method, path)):
+        raise Forbidden(f"The token of {principal} is not good for {method} {path[:100]}")
+
+
+def _is_open(request: HTTPConnection) -> bool:
+    path: str = request.scope["path"]
+    return path in _OPEN or path.startswith(ASSETS)
+
+
+def _is_for_agent(principal: Principal, method: str, path: str) -> bool:
+    """Whether a call is one for agents, of this one's session, and about itself where it speaks of one."""
+    if path == _TOOLS:
+        return True
+    own = f"/sessions/{principal.session_id}/"
+    if not path.startswith(own):
+        return False
+    for verb, what in _FOR_AGENTS:
+        found = what.fullmatch(path.removeprefix(own)) if verb == method else None
+        if found:
+            return found.groupdict().get("self", principal.agent) == principal.agent
+    return False

@@ -1,0 +1,59 @@
+"""What all requests and background tasks of one server share."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import ExceptHookArgs
+from urllib.parse import urlsplit
+
+from mas.bootstrap import ServerParts
+from mas.http.feed import EventFeed
+from mas.http.limits import Limits
+from mas.http.metrics import Metrics
+from mas.http.page_files import Page
+from mas.http.periodic import Rounds
+from mas.http.supervisor import Supervisor
+from mas.http.viewer import Hall
+from mas.http.watch import Watches
+from mas.service.messages.waiters import Waiters
+
+# How often to look for events where the kernel does not tell of them.
+_LOOK = 0.25
+
+
+class ServerState:
+    """Made once, before the server listens; routes have it as `Server`. It is called `url` and by any of `hosts`."""
+
+    def __init__(
+        self, workspace: ServerParts, url: str = "", hosts: tuple[str, ...] = (), limits: Limits | None = None
+    ) -> None:
+        self.workspace = workspace
+        self.mas = workspace.mas
+        self.access = workspace.access
+        self.url = url
+        self.hosts = hosts
+        self.limits = limits or Limits()
+        self.metrics = Metrics(self.mas)
+        self.supervisor = Supervisor(self.metrics.task_started, self.metrics.task_failed)
+        self.rounds = Rounds(workspace.courier)
+        self.waiters = Waiters(self.limits.waiters)
+        self.page = Page()
+        watches = Watches(self.supervisor)
+        self.hall = Hall(watches)
+        self.feed = EventFeed(
+            self.mas,
+            partial(watches.watching, workspace.events, look=_LOOK),
+            workspace.courier.hear,
+            self.rounds.begin_again,
+        )
+
+    @property
+    def cookie(self) -> str:
+        """Browsers do not keep the cookies of two ports apart: the name has to."""
+        return f"mas-{urlsplit(self.url).port}"
+
+    def thread_failed(self, failure: ExceptHookArgs) -> None:
+        """A thread of the server has raised something."""
+        self.supervisor.thread_failed(failure)
+        # It may have been one that took messages to an agent: they are looked for again.
+        self.rounds.begin_again()
