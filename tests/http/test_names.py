@@ -92,3 +92,22 @@ def test_a_terminal_opens_by_name(site: Site, server: Server) -> None:
     with server.watch("nobody") as viewer:
         viewer.until(lambda: viewer.said, "a refusal")
         assert json.dumps(viewer.said[0]).count("session-not-found")
+
+
+def test_a_call_about_a_session_that_was_archived_or_deleted_says_how_to_have_it_back(shared: Served) -> None:
+    client = shared.client()
+    session = client.post("/runs", json={"team": "solo"}).json()["sessionId"]
+    calls = [f"/sessions/{session}{what}" for what in ("", "/agents", "/messages", "/files", "/logs", "/env", "/stats")]
+
+    def said() -> set[tuple[int, bool]]:
+        answers = [client.get(call) for call in (*calls, f"/approvals?sessionId={session}")]
+        return {(answer.status_code, f"mas {back} {session}"[:20] in answer.json()["hint"]) for answer in answers}
+
+    for verb in ("stop", "archive"):
+        client.post(f"/sessions/{session}/{verb}")
+    back = "unarchive"
+    assert said() == {(410, True)}
+    client.post(f"/sessions/{session}/unarchive")
+    client.delete(f"/sessions/{session}")
+    back = "undelete"
+    assert said() == {(404, True)}

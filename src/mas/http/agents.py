@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
 
-from mas.http.dependencies import Caller, Product, SessionPath, known
+from mas.http.dependencies import Caller, Product, SessionPath
 from mas.http.wire import AgentPath, ReportBody, RestartBody, answer, answers
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.errors import Forbidden
@@ -22,8 +22,7 @@ SomeAgent = Annotated[str | None, Query(pattern="^[0-9]{2}$")]
 @router.get("/sessions/{sessionId}/agents", summary="List agents", **answers(AgentList, 200, 404, 410))
 def agents(mas: Product, session_id: SessionPath) -> Response:
     """The session's agents as they are now."""
-    with known(mas, session_id) as session:
-        return answer(AgentList(mas.agents(session)))
+    return answer(AgentList(mas.agents(session_id)))
 
 
 @router.get(
@@ -40,8 +39,7 @@ def output(
     """What an agent's terminal shows; once it is gone, what its log kept. An agent sees whom it may write to."""
     if not caller.is_owner and reader not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot look as {reader!r}")
-    with known(mas, session_id) as session:
-        return answer(mas.output(session, agent, lines, reader if caller.is_owner else caller.agent))
+    return answer(mas.output(session_id, agent, lines, reader if caller.is_owner else caller.agent))
 
 
 @router.post(
@@ -51,8 +49,7 @@ def output(
 )
 def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: ReportBody) -> Response:
     """What an agent says of itself: shown with it, and told to whoever listens. An agent can speak for itself only."""
-    with known(mas, session_id) as session:
-        return answer(mas.report(session, agent, body.text, body.state))
+    return answer(mas.report(session_id, agent, body.text, body.state))
 
 
 @router.post(
@@ -64,19 +61,16 @@ def restart(
     mas: Product, session_id: SessionPath, agent: AgentPath, body: Annotated[RestartBody | None, Body()] = None
 ) -> Response:
     """Run an agent that ended again in its pane, going on with its conversation where its provider can."""
-    with known(mas, session_id) as session:
-        return answer(mas.restart_agent(session, agent, (body or RestartBody()).force))
+    return answer(mas.restart_agent(session_id, agent, (body or RestartBody()).force))
 
 
 @router.get("/sessions/{sessionId}/logs", summary="Read a log", **answers(LogText, 200, 404, 410))
 def logs(mas: Product, session_id: SessionPath, agent: SomeAgent = None, lines: SomeLines = 100) -> Response:
     """The last lines of the session's log, or of an agent's."""
-    with known(mas, session_id) as session:
-        return answer(LogText(agent, mas.logs(session, agent, lines)))
+    return answer(LogText(agent, mas.logs(session_id, agent, lines)))
 
 
 @router.get("/sessions/{sessionId}/env", summary="See variables", **answers(Variables, 200, 404, 410))
 def env(mas: Product, session_id: SessionPath, agent: SomeAgent = None) -> Response:
     """The variables that tell a program in which session it is."""
-    with known(mas, session_id) as session:
-        return answer(Variables(mas.env(session, agent)))
+    return answer(Variables(mas.env(session_id, agent)))

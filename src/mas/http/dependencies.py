@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -12,7 +10,6 @@ from starlette.requests import HTTPConnection
 from mas.http.state import ServerState
 from mas.http.threads import in_thread
 from mas.http.wire import SessionQuery, SessionReference
-from mas.model.errors import NoSession
 from mas.model.ids import SessionId, is_session_id, parse_reference
 from mas.model.principal import Principal
 from mas.service.mas import Mas
@@ -35,20 +32,23 @@ async def _caller(request: Request) -> Principal:
     return principal
 
 
-async def _session(server: Server, request: Request, reference: SessionReference) -> str:
+async def _session(server: Server, request: Request, reference: SessionReference) -> SessionId:
     """The full id of the session that the address names; only a name has to be looked up."""
-    session_id = await _full_id(server.mas, reference)
     # For the log of that session.
-    request.state.named_session = session_id
+    request.state.named_session = session_id = await _full_id(server.mas, request, reference)
     return session_id
 
 
-async def _filter(server: Server, reference: SessionQuery = None) -> str | None:
-    return None if reference is None else await _full_id(server.mas, reference)
+async def _filter(server: Server, request: Request, reference: SessionQuery = None) -> SessionId | None:
+    return None if reference is None else await _full_id(server.mas, request, reference)
 
 
-async def _full_id(mas: Mas, reference: str) -> str:
-    return reference if is_session_id(reference) else await in_thread(full_id, mas, parse_reference(reference))
+async def _full_id(mas: Mas, request: Request, reference: str) -> SessionId:
+    is_id = is_session_id(reference)
+    session_id = SessionId(reference) if is_id else await in_thread(full_id, mas, parse_reference(reference))
+    # Should there be no such session, the refusal says where it is kept instead.
+    request.state.asked_session = session_id
+    return session_id
 
 
 def full_id(mas: Mas, reference: str) -> SessionId:
@@ -57,17 +57,7 @@ def full_id(mas: Mas, reference: str) -> SessionId:
     return SessionId(exact) if is_session_id(exact) else mas.resolve(reference)
 
 
-SessionPath = Annotated[str, Depends(_session)]
-OnlySession = Annotated[str | None, Depends(_filter)]
+SessionPath = Annotated[SessionId, Depends(_session)]
+OnlySession = Annotated[SessionId | None, Depends(_filter)]
 Product = Annotated[Mas, Depends(_product)]
 Caller = Annotated[Principal, Depends(_caller)]
-
-
-@contextmanager
-def known(mas: Mas, session_id: str) -> Iterator[SessionId]:
-    """A session by its full id; where it is not in the registry, an error that says where it is kept instead."""
-    try:
-        yield SessionId(session_id)
-    except NoSession:
-        mas.resolve(session_id)
-        raise

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope, Send
 
-from mas.http.threads import is_for_want_of_threads, no_thread
+from mas.http.threads import in_thread, is_for_want_of_threads, no_thread
 from mas.http.wire import PROBLEM
 from mas.model.errors import (
     Archived,
@@ -26,6 +26,7 @@ from mas.model.errors import (
     Forbidden,
     MasError,
     NoProgram,
+    NoSession,
     NotFound,
     NotSignedIn,
     TooMuch,
@@ -56,6 +57,7 @@ _log = logging.getLogger("mas.http")
 def add_handlers(app: FastAPI) -> None:
     # None of them in a thread: there may be none left, and that is what is to be told.
     app.add_exception_handler(MasError, _mas_error)
+    app.add_exception_handler(NoSession, _no_session)
     app.add_exception_handler(RuntimeError, _no_thread)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
@@ -101,6 +103,17 @@ async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
 async def _mas_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MasError)
     return problem(error).response(_id_of(request))
+
+
+async def _no_session(request: Request, error: Exception) -> Response:
+    """A session that is not in the registry may be kept elsewhere: then say where."""
+    session_id = getattr(request.state, "asked_session", None)
+    try:
+        if session_id:
+            await in_thread(request.app.state.server.mas.resolve, session_id)
+    except MasError as better:
+        error = better
+    return await _mas_error(request, error)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from mas.http.dependencies import Product, SessionPath, known
+from mas.http.dependencies import Product, SessionPath
 from mas.http.wire import answer, answers, refused
 from mas.model.errors import MasError
 from mas.model.files import FileListing, FilePart
@@ -27,8 +27,7 @@ _PIECE = 1 << 20
 @router.get("/sessions/{sessionId}/files", summary="List files", **answers(FileListing, 200, 404, 410))
 def files(mas: Product, session_id: SessionPath, path: FilePath = "") -> Response:
     """What is in a directory below `unit`, `workflows` or `logs`. Links are shown, never followed."""
-    with known(mas, session_id) as session:
-        return answer(mas.files(session, path))
+    return answer(mas.files(session_id, path))
 
 
 @router.get(
@@ -45,8 +44,7 @@ def file(
     most: Most = 1 << 20,
 ) -> Response:
     """Up to `most` bytes of a file from `offset` on; `X-File-Size` tells how many there are."""
-    with known(mas, session_id) as session:
-        return _bytes(mas.file(session, path, offset, most))
+    return _bytes(mas.file(session_id, path, offset, most))
 
 
 @router.get(
@@ -57,10 +55,9 @@ def file(
 )
 def download(mas: Product, session_id: SessionPath, path: Annotated[FilePath, Query(min_length=1)]) -> Response:
     """A whole file however large, as long as it is when it is asked for."""
-    with known(mas, session_id) as session:
-        first = mas.file(session, path, 0, _PIECE)
+    first = mas.file(session_id, path, 0, _PIECE)
     headers = {**_headers(first), "Content-Length": str(first.size)}
-    return StreamingResponse(_all_of(mas, session, first), 200, headers, "application/octet-stream")
+    return StreamingResponse(_all_of(mas, session_id, first), 200, headers, "application/octet-stream")
 
 
 def _all_of(mas: Mas, session: SessionId, part: FilePart) -> Iterator[bytes]:

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Body, Response
 
 from mas.http.dependencies import OnlySession, Product
 from mas.http.wire import MigrateBody, PruneBody, RepairBody, answer, answers
-from mas.model.ids import SessionId
 from mas.model.stats import Stats
 from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
 from mas.service.upkeep.prune import Policy
@@ -44,4 +43,4 @@ def doctor(mas: Product) -> Response:
 @router.get("/stats", summary="What all sessions take", **answers(Stats, 200, 404, 410))
 def stats(mas: Product, session_id: OnlySession) -> Response:
     """Sessions, live agents, and what they take of processor, memory and disk; cpu is in cores since the last look."""
-    return answer(mas.stats(None if session_id is None else SessionId(session_id)))
+    return answer(mas.stats(session_id))

@@ -8,7 +8,7 @@ from typing import Annotated
 from anyio import CapacityLimiter
 from fastapi import APIRouter, Query, Response
 
-from mas.http.dependencies import Caller, Product, Server, SessionPath, known
+from mas.http.dependencies import Caller, Product, Server, SessionPath
 from mas.http.state import ServerState
 from mas.http.threads import in_thread
 from mas.http.wire import MessageBody, WaitQuery, answer, answers
@@ -29,8 +29,7 @@ async def send(server: Server, caller: Caller, session_id: SessionPath, body: Me
     mas, sender = server.mas, body.sender if caller.is_owner else caller.agent
 
     def sent() -> Response:
-        with known(mas, session_id) as session:
-            return answer(mas.send(session, body.target, body.message, sender, body.id, body.force, body.wait), 202)
+        return answer(mas.send(session_id, body.target, body.message, sender, body.id, body.force, body.wait), 202)
 
     return await (_waiting(server, caller, sent) if body.wait else in_thread(sent))
 
@@ -48,8 +47,7 @@ def messages(
     """The session's messages, newest last. An agent sees its own only."""
     if not caller.is_owner and agent not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot read the messages of {agent}")
-    with known(mas, session_id) as session:
-        return answer(mas.messages(session, agent if caller.is_owner else caller.agent, limit, offset, box))
+    return answer(mas.messages(session_id, agent if caller.is_owner else caller.agent, limit, offset, box))
 
 
 @router.get("/sessions/{sessionId}/wait", summary="Wait for agents", **answers(Waited, 200, 404, 409, 410))
@@ -62,8 +60,7 @@ async def wait(
     asker = query.asker if caller.is_owner else caller.agent
 
     def waited() -> Response:
-        with known(server.mas, session_id) as session:
-            return answer(server.mas.wait(session, query.target, query.until, query.timeout, asker, query.after))
+        return answer(server.mas.wait(session_id, query.target, query.until, query.timeout, asker, query.after))
 
     return await _waiting(server, caller, waited)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from mas.http.dependencies import Product, SessionPath, known
+from mas.http.dependencies import Product, SessionPath
 from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answers, rendered
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
@@ -43,22 +43,19 @@ def _rendered(info: SessionInfo) -> bytes:
 @router.get("/sessions/{sessionId}", summary="Show a session", **answers(SessionDetail, 200, 404, 410))
 def show(mas: Product, session_id: SessionPath) -> Response:
     """Everything about one session: directories, configuration, logs, `.session` fields, agents as they are now."""
-    with known(mas, session_id) as session:
-        return answer(mas.show(session))
+    return answer(mas.show(session_id))
 
 
 @router.post("/sessions/{sessionId}/stop", summary="Stop", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def stop(mas: Product, session_id: SessionPath) -> Response:
     """End every process of the session; keep its directory and all it holds. Stopping twice is fine."""
-    with known(mas, session_id) as session:
-        return answer(mas.stop(session))
+    return answer(mas.stop(session_id))
 
 
 @router.post("/sessions/{sessionId}/restore", summary="Restore", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def restore(mas: Product, session_id: SessionPath) -> Response:
     """Bring a stopped session back with the same team in the same directory."""
-    with known(mas, session_id) as session:
-        return answer(mas.restore(session))
+    return answer(mas.restore(session_id))
 
 
 @router.post("/sessions/{sessionId}/clone", summary="Clone", **answers(SessionDetail, 201, 404, 409, 410, 507))
@@ -67,8 +64,7 @@ def clone(
 ) -> Response:
     """A new session with the same configuration and a copy of the files; stopped, unless `start` is true."""
     wanted = body or CloneBody()
-    with known(mas, session_id) as session:
-        made = mas.clone(session, wanted.name, wanted.start)
+    made = mas.clone(session_id, wanted.name, wanted.start)
     request.state.session_id = made.session_id
     return answer(made, 201, {"Location": f"/sessions/{made.session_id}"})
 
@@ -76,15 +72,13 @@ def clone(
 @router.post("/sessions/{sessionId}/rename", summary="Rename", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def rename(mas: Product, session_id: SessionPath, body: RenameBody) -> Response:
     """Give the session another name, which no other session that is not deleted has. Its programs go on."""
-    with known(mas, session_id) as session:
-        return answer(mas.rename(session, body.name))
+    return answer(mas.rename(session_id, body.name))
 
 
 @router.post("/sessions/{sessionId}/archive", summary="Archive", **answers(SessionInfo, 200, 404, 409, 410, 507))
 def archive(mas: Product, session_id: SessionPath) -> Response:
     """Pack a stopped session into one verified file."""
-    with known(mas, session_id) as session:
-        return answer(mas.archive(session))
+    return answer(mas.archive(session_id))
 
 
 @router.post("/sessions/{sessionId}/unarchive", summary="Unarchive", **answers(SessionDetail, 200, 404, 409, 507))
@@ -96,8 +90,7 @@ def unarchive(mas: Product, session_id: SessionReference) -> Response:
 @router.delete("/sessions/{sessionId}", summary="Delete", **answers(SessionInfo, 200, 404, 409, 410, 507))
 def delete(mas: Product, session_id: SessionPath) -> Response:
     """Stop the session and move it to the trash, from which it can be brought back until it is pruned."""
-    with known(mas, session_id) as session:
-        return answer(mas.delete(session))
+    return answer(mas.delete(session_id))
 
 
 @router.post("/sessions/{sessionId}/undelete", summary="Undelete", **answers(SessionDetail, 200, 404, 409, 507))
@@ -109,11 +102,10 @@ def undelete(mas: Product, session_id: SessionReference) -> Response:
 @router.get("/sessions/{sessionId}/stats", summary="What it takes", **answers(SessionStats, 200, 404, 410))
 def stats(mas: Product, session_id: SessionPath) -> Response:
     """What a session and each of its agents take of processor, memory and disk; cpu is in cores since the last look."""
-    with known(mas, session_id) as session:
-        found = mas.stats(session).sessions
-        if not found:
-            raise NoSession(session_id)
-        return answer(found[0])
+    found = mas.stats(session_id).sessions
+    if not found:
+        raise NoSession(session_id)
+    return answer(found[0])
 
 
 @router.get("/resolve", summary="Find a session", **answers(SessionInfo, 200, 404, 410))
