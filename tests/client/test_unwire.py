@@ -13,7 +13,7 @@ from mas.model.message import Delivery, DeliveryState, Message, MessageList
 from mas.model.session import AgentRun
 from mas.model.upkeep import Check, Diagnosis, Pruned, PrunePlan
 from mas.model.views import AgentView, SessionInfo, SessionList, wire
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 
 AGENT = AgentView("00", "meta", "Meta manager", "shell", None, "exited", "ended", "tmux", "%1", 7)
 SESSION = SessionInfo("id", "mas-id", "Größe", "active", "", "", "/w", "/w/u", "/w/f", 1, None)
@@ -26,8 +26,8 @@ VALUES = (
     Diagnosis((Check("tmux", True, "3.3a"),), ok=True),
     PrunePlan((Pruned("id", None, "stopped", "then", "trash", 4096),), done=False),
     Variables({"PATH": "/bin", "EMPTY": ""}),
-    Policy(1.5, 3, ("stopped",)),
-    Policy(7, None),
+    PrunePolicy(1.5, 3, ("stopped",)),
+    PrunePolicy(7, None),
 )
 
 

@@ -18,8 +18,7 @@ from mas.model.run import parse_run
 from mas.model.session import Gone, Status
 from mas.model.teamfile import parse_team_file
 from mas.pane import cast, logs
-from mas.providers.format import PLACEHOLDERS, Approve, Input, Stop, read_provider
-from mas.providers.format import Status as StatusTable
+from mas.providers.format import PLACEHOLDERS, Approve, Input, StatusTable, Stop, read_provider
 from mas.store.agent import agentlog
 from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout, SessionPaths

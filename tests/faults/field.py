@@ -14,7 +14,7 @@ from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import team_named
 from mas.service.local import LocalMas
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 from mas.settings import ServerMode
 from mas.store.files.descriptors import remove_file
 from tests.checker import MARKER, World, check_world, tree_hash
@@ -211,7 +211,7 @@ def _prune(status: str) -> Callable[[Field], Act]:
             if for_good:
                 del field.kept[doomed]
             bring(field, status, doomed)
-            return Policy(keep=0, statuses=(status,)), False
+            return PrunePolicy(keep=0, statuses=(status,)), False
 
         return Act(again, field.settled)
 

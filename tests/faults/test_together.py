@@ -10,7 +10,7 @@ import pytest
 
 from mas.model.errors import Busy, Corrupt
 from mas.model.ids import SessionId
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 from tests.faults.driver import Blocked, Cut, Driver, Ended, Fault, Reached
 from tests.faults.field import RUN, Field, bring, steps
 
@@ -33,7 +33,7 @@ PAIRS = [
 ]
 ONE_IN = 4
 REFUSALS = {"Conflict", "NotFound"}
-EVERYTHING_DELETED = Policy(keep=0, statuses=("deleted",))
+EVERYTHING_DELETED = PrunePolicy(keep=0, statuses=("deleted",))
 
 
 def arguments(verb: str, session_id: SessionId) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from mas.pane.cast import Cast
 from mas.pane.osc import ReportFilter, Titles
 from mas.pane.screen import dialog_on, rules_of, state_on
 from mas.pane.typed import Typed
-from mas.providers.demo import Editor, Message
+from mas.providers.demo import DemoMessage, Editor
 from mas.providers.provider import Providers
 from mas.runtime.control import _Connection, _Request
 from mas.runtime.runtime import Snapshot
@@ -158,7 +158,7 @@ def demo_keys(ground: Ground, data: bytes) -> None:
     try:
         for piece in pieces(data[:_TYPED]):
             for message in editor.feed(piece):
-                Message(message.decode("utf-8", "replace"))
+                DemoMessage(message.decode("utf-8", "replace"))
         editor.tail()
     except KeyboardInterrupt:
         assert b"\x03" in data

@@ -15,11 +15,11 @@ import pytest
 from mas.model.errors import NoProgram
 from mas.model.team import Agent
 from mas.pane.screen import dialog_on, rules_of, state_on
-from mas.providers.provider import Home, Program, Providers
+from mas.providers.provider import AgentHome, Program, Providers
 from mas.store.files.matching import is_any
 from tests.site import short_directory
 
-HOME = Home(
+HOME = AgentHome(
     workspace="/ws",
     session_dir="/ws/sessions/s",
     unit_dir="/ws/sessions/s/unit/00",
@@ -46,7 +46,7 @@ def place() -> Iterator[str]:
         yield directory
 
 
-def program(place: str, name: str, model: str | None = None, home: Home = HOME, **environ: str) -> Program:
+def program(place: str, name: str, model: str | None = None, home: AgentHome = HOME, **environ: str) -> Program:
     providers = Providers("/nowhere", {"PATH": place, **environ})
     return providers.program(Agent("00", "meta", provider=name, model=model), home)
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mas.providers import demo
-from mas.providers.demo import Demo, Editor, Message, Work, read_place, status
+from mas.providers.demo import Demo, DemoMessage, Editor, Work, read_place, status
 from tests.pane.pane import pane
 from tests.site import Site, short_directory, until
 from tests.terminal import Terminal
@@ -290,14 +290,14 @@ def test_commands_are_taken_behind_a_header(stage: Stage) -> None:
 
 
 def test_a_message_says_who_sent_it_and_what_it_is() -> None:
-    message = Message("[MAS from=10 to=11 id=m-1]\ntask: [0a1b2c by 10] Do it\nwell")
+    message = DemoMessage("[MAS from=10 to=11 id=m-1]\ntask: [0a1b2c by 10] Do it\nwell")
     assert (message.sender, message.to, message.kind, message.work) == ("10", "11", "task", "0a1b2c")
     assert (message.by, message.body) == ("10", "Do it\nwell")
-    plain = Message("task: do it")
+    plain = DemoMessage("task: do it")
     assert (plain.kind, plain.by, plain.to, plain.body) == ("", "", "", "task: do it")
-    assert Message("[MAS from=person to=00 id=m-1]\nhello").by == ""
+    assert DemoMessage("[MAS from=person to=00 id=m-1]\nhello").by == ""
     # Only the first line is a header.
-    assert Message("see\n[MAS from=10 to=11 id=m-1]").sender == ""
+    assert DemoMessage("see\n[MAS from=10 to=11 id=m-1]").sender == ""
 
 
 def test_reports_are_collected_from_those_who_were_asked() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from mas.model.errors import BadInput, NoProgram
 from mas.model.team import Agent
-from mas.providers.provider import Home, Providers
+from mas.providers.provider import AgentHome, Providers
 from mas.runtime import host
 from mas.runtime.host import version_text
 from mas.store.files.matching import is_any
@@ -99,7 +99,7 @@ def test_a_conversation_that_was_never_begun_is_not_resumed(place: str, provider
     # A pattern in the name of the place itself is only a name.
     state = os.path.join(place, "st[a]te*")
     os.makedirs(os.path.join(state, "inner"))
-    home = Home(state_dir=state, agent_uuid="an-id")
+    home = AgentHome(state_dir=state, agent_uuid="an-id")
     assert not providers.program(by("mine"), home, resume=True).resumes
     with open(os.path.join(state, "inner", "an-id.jsonl"), "w", encoding="ascii"):
         pass
@@ -111,7 +111,7 @@ def test_words_in_a_group_are_left_out_together_where_one_has_no_value(place: st
     written(place, f"provider = {{ id = 'mine' }}\n[launch]\nargv = {groups}")
     assert providers.program(by("mine")).argv[1:] == ("--both",)
     assert providers.program(by("mine", "m")).argv[1:] == ("--model", "m", "--both")
-    found = providers.program(by("mine", "m"), Home(role_file="/r"))
+    found = providers.program(by("mine", "m"), AgentHome(role_file="/r"))
     assert found.argv[1:] == ("--model", "m", "--role", "/r", "-x", "--both")
 
 
@@ -137,7 +137,7 @@ def test_files_are_filled_and_escaped_for_their_kind(place: str, providers: Prov
     files = '{ "{state_dir}/deep/a.json" = "templates/t.json", "{state_dir}/a.txt" = "templates/t.txt" }'
     written(place, GOOD.replace("env =", f'files = {files}\nseed = {{ "{{state_dir}}/s" = "templates/t.txt" }}\nenv ='))
     role = 'line\n"quoted" \\ {model} ü\x7f'
-    found = providers.program(by("mine"), Home(state_dir="/s", session_dir="/d", role=role))
+    found = providers.program(by("mine"), AgentHome(state_dir="/s", session_dir="/d", role=role))
     written_as = dict(found.files)
     assert json.loads(written_as["/s/deep/a.json"]) == {"role": role, "at": "/d"}
     assert written_as["/s/a.txt"] == f'{{"role": "{role}", "at": "/d"}}'
@@ -145,7 +145,7 @@ def test_files_are_filled_and_escaped_for_their_kind(place: str, providers: Prov
     with open(os.path.join(place, "templates", "t.txt"), "a", encoding="utf-8") as file:
         file.write("{nonsense}")
     with pytest.raises(BadInput, match=r"t\.txt uses \{nonsense\}"):
-        providers.program(by("mine"), Home(state_dir="/s"))
+        providers.program(by("mine"), AgentHome(state_dir="/s"))
 
 
 def test_a_file_that_was_changed_is_read_again(place: str, providers: Providers) -> None:
@@ -191,7 +191,7 @@ startup_dialogs = [
     { match = 'a=b', report = 'blocked:trust', hint = 'trust {workspace} first' },
     { match = 'c', report = 'error' },
 ]""")  # fmt: skip
-    assert providers.program(by("mine"), Home(workspace="/a\tb\nc/{model}")).options() == {
+    assert providers.program(by("mine"), AgentHome(workspace="/a\tb\nc/{model}")).options() == {
         "sources": "screen",
         "dialogs": "blocked:trust=a=b\ttrust /a b c/{model} first\nerror:=c\t",
         "screen_map": "idle=^> ?$\nblocked=y=n",

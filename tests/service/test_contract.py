@@ -34,7 +34,7 @@ from mas.model.team import TEAMS, team_named
 from mas.model.views import SessionDetail
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 from tests.served import Served
 from tests.site import Site, until
 
@@ -600,7 +600,7 @@ def test_a_dry_run_changes_nothing(mas: Mas, site: Site) -> None:
     os.unlink(site.session(session, ".session"))
     assert listed(mas) == [session]
     marked = Path(site.session(session, ".session")).read_bytes()
-    plan = mas.prune(Policy(keep=0, statuses=("stopped", "error")), dry_run=True)
+    plan = mas.prune(PrunePolicy(keep=0, statuses=("stopped", "error")), dry_run=True)
     assert ([item.session_id for item in plan.items], plan.done) == ([session], False)
     found = mas.migrate(old, dry_run=True)
     assert [(item.source, item.session_id) for item in found.migrated] == [(old, None)]
@@ -621,15 +621,15 @@ def test_upkeep_does_what_it_said(mas: Mas, site: Site) -> None:
     os.makedirs(os.path.join(old, "unit", "00"))
     moved = mas.migrate(old, dry_run=False).migrated[0].session_id
     assert moved in listed(mas)
-    pruned = mas.prune(Policy(older_than=0.0, keep=0), dry_run=False)
+    pruned = mas.prune(PrunePolicy(older_than=0.0, keep=0), dry_run=False)
     assert pruned.done
-    plan = mas.prune(Policy(keep=0, statuses=("stopped",)), dry_run=False)
+    plan = mas.prune(PrunePolicy(keep=0, statuses=("stopped",)), dry_run=False)
     assert {item.session_id for item in (*pruned.items, *plan.items)} == {session, moved}
     assert set(listed(mas, "deleted")) == {session, moved}
     with pytest.raises(BadInput, match="Say what to prune"):
-        mas.prune(Policy(), dry_run=True)
+        mas.prune(PrunePolicy(), dry_run=True)
     with pytest.raises(BadInput):
-        mas.prune(Policy(keep=0, statuses=("active",)), dry_run=True)
+        mas.prune(PrunePolicy(keep=0, statuses=("active",)), dry_run=True)
     with pytest.raises(MasError):
         mas.migrate(os.path.join(site.directory, "missing"), dry_run=True)
 
@@ -693,7 +693,7 @@ def test_every_reading_verb_answers_the_same_from_both_sides(both: Both) -> None
         "logs": lambda mas: mas.logs(pair, "21", 50),
         "events": lambda mas: mas.events("0"),
         "now": lambda mas: mas.events(),
-        "prune": lambda mas: mas.prune(Policy(keep=0), dry_run=True),
+        "prune": lambda mas: mas.prune(PrunePolicy(keep=0), dry_run=True),
         "repair": lambda mas: mas.repair(dry_run=True),
         "migrate": lambda mas: mas.migrate(None, dry_run=True),
     }

@@ -17,7 +17,7 @@ from mas.model.errors import Conflict, Disk, MasError, NoServer, NotFound, TooMu
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import team_named
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 from tests.checker import UUID4
 
 PROVIDER = "keeper"
@@ -192,7 +192,7 @@ class Client(Door):
             case "send":
                 return mas.send(session, wish.target, wish.text, message_id=wish.message)
             case "prune":
-                return mas.prune(Policy(keep=KEEP, statuses=("deleted",)), dry_run=False)
+                return mas.prune(PrunePolicy(keep=KEEP, statuses=("deleted",)), dry_run=False)
             case "list":
                 return mas.list()
             case "inbox":

@@ -10,7 +10,7 @@ from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
 from mas.model.retention import parse_age
 from mas.model.upkeep import PrunePlan
-from mas.service.upkeep.prune import PRUNABLE, Policy
+from mas.service.upkeep.prune import PRUNABLE, PrunePolicy
 
 SUMMARY = "remove old sessions"
 EXAMPLES = """
@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     older = None if args.older_than is None else parse_age(args.older_than)
-    policy = Policy(older, args.keep, tuple(args.status), args.policy)
+    policy = PrunePolicy(older, args.keep, tuple(args.status), args.policy)
     mas = opened(args)
     plan = mas.prune(policy, dry_run=True)
     if not plan.items:

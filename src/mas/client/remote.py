@@ -31,7 +31,7 @@ from mas.settings import read_token
 
 if TYPE_CHECKING:
     from mas.service.agents.terminal import Terminal
-    from mas.service.upkeep.prune import Policy
+    from mas.service.upkeep.prune import PrunePolicy
 
 Value = TypeVar("Value")
 
@@ -143,7 +143,7 @@ class RemoteMas:
     def undelete(self, reference: str) -> SessionDetail:
         return self._post(SessionDetail, _session(self._gone(reference, Gone.DELETED), "undelete"))
 
-    def prune(self, policy: Policy, dry_run: bool) -> PrunePlan:
+    def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         body = {
             "olderThan": policy.older_than,
             "keep": policy.keep,

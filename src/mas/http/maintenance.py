@@ -10,7 +10,7 @@ from mas.http.dependencies import OnlySession, Product
 from mas.http.wire import MigrateBody, PruneBody, RepairBody, answer, answers
 from mas.model.stats import Stats
 from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
-from mas.service.upkeep.prune import Policy
+from mas.service.upkeep.prune import PrunePolicy
 
 router = APIRouter(tags=["upkeep"])
 
@@ -18,7 +18,7 @@ router = APIRouter(tags=["upkeep"])
 @router.post("/prune", summary="Prune", **answers(PrunePlan, 200, 404, 409, 507))
 def prune(mas: Product, body: PruneBody) -> Response:
     """Move old sessions to the trash and remove old trash for good; only says what it would do unless told."""
-    return answer(mas.prune(Policy(body.older_than, body.keep, tuple(body.statuses), body.policy), body.dry_run))
+    return answer(mas.prune(PrunePolicy(body.older_than, body.keep, tuple(body.statuses), body.policy), body.dry_run))
 
 
 @router.post("/migrate", summary="Migrate", **answers(Migration, 200, 404, 409, 507))

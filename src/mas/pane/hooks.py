@@ -20,7 +20,7 @@ from mas.store.files.descriptors import DIRECTORY, NEW, READ, SAFE, try_lock
 # Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.store.agent.hooks import Waiting
+    from mas.store.agent.hooks import PendingQuestion
 
 _IGNORED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _HIGHEST_FD = 256
@@ -155,7 +155,7 @@ class _Clerk:
         self._directory = directory
         self._bell = bell
         self._owner = owner
-        self._waiting: dict[str, tuple[Waiting, int]] = {}
+        self._waiting: dict[str, tuple[PendingQuestion, int]] = {}
         self._room = _BURST
         self._at = time.monotonic()
 
@@ -185,7 +185,7 @@ class _Clerk:
 
     def _note(self, name: str) -> bool:
         """Whether there was something to note."""
-        from mas.store.agent.hooks import Waiting, note_hook
+        from mas.store.agent.hooks import PendingQuestion, note_hook
 
         try:
             fd = os.open(name, READ, dir_fd=self._directory)
@@ -200,7 +200,7 @@ class _Clerk:
             question = note_hook(self._session_dir, self._agent, os.fsdecode(hook), payload)
             if question:
                 if len(self._waiting) < _QUESTIONS and self._put(name + ASKED, b""):
-                    self._waiting[name] = Waiting(question), fd
+                    self._waiting[name] = PendingQuestion(question), fd
                     is_kept = True
                 else:
                     question.request.close()

@@ -268,14 +268,14 @@ def _start_isolated(
     argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]
 ) -> Process:
     """Start the program behind the walls that its rules say."""
-    from mas.runtime.sandbox.enter import NotIsolated, Program, start
+    from mas.runtime.sandbox.enter import SandboxFailed, SandboxProgram, start
     from mas.runtime.sandbox.rules import from_options
 
     rules = from_options(options)
     assert rules is not None
     try:
-        started = start(rules, Program(argv, environ, _limiter(options)), *terminal)
-    except NotIsolated as refused:
+        started = start(rules, SandboxProgram(argv, environ, _limiter(options)), *terminal)
+    except SandboxFailed as refused:
         raise Refused(str(refused)) from None
     return Process(started.agent, started.keepers, started.ended)
 

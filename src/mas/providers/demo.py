@@ -105,7 +105,7 @@ class Editor:
         return self._line[-_SHOWN:].decode("utf-8", "ignore").split("\n")[-1]
 
 
-class Place:
+class DemoPlace:
     """Where this agent stands in its team: whom it leads, and what they are called."""
 
     def __init__(self, agent: str, units: list[list[str]], meta: str | None) -> None:
@@ -118,7 +118,7 @@ class Place:
         self.is_meta = agent == meta and bool(managers)
 
 
-def read_place(agent: str, session: str) -> Place:
+def read_place(agent: str, session: str) -> DemoPlace:
     """The place as the session's configuration tells it; alone where there is none."""
     import json
 
@@ -126,12 +126,12 @@ def read_place(agent: str, session: str) -> Place:
         with open(os.path.join(session, "config.json"), encoding="utf-8") as file:
             team = json.load(file)["agents"]
         units = [[member["id"] for member in (unit["manager"], *unit["workers"])] for unit in team["units"]]
-        return Place(agent, units, team.get("metaManager", {}).get("id"))
+        return DemoPlace(agent, units, team.get("metaManager", {}).get("id"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return Place(agent, [], None)
+        return DemoPlace(agent, [], None)
 
 
-class Message:
+class DemoMessage:
     """What was typed or pasted: its header, if it has one, and the text behind it."""
 
     def __init__(self, text: str) -> None:
@@ -254,7 +254,7 @@ class Demo:
         self._waiting: deque[str] = deque()
         self._works: dict[str, Work] = {}
         self._busy_until: float | None = None
-        self._then: Message | None = None
+        self._then: DemoMessage | None = None
         self._steps: deque[Callable[[], str]] = deque()
         self._asked_at: float | None = None
         self._state = ""
@@ -315,12 +315,12 @@ class Demo:
             self._state = report
             show(f"{report}\x1b]2;demo {self._agent} {state}\x07")
 
-    def _work(self, seconds: float, then: Message | None = None) -> None:
+    def _work(self, seconds: float, then: DemoMessage | None = None) -> None:
         self._busy_until, self._then = self._clock() + seconds, then
 
     def _take(self, text: str) -> None:
         """Begin with a message: a command, a report, or something to work on."""
-        message = Message(text)
+        message = DemoMessage(text)
         self._report("working", text=message.body[:_TITLE_OF_TASK].split("\n")[0])
         if message.text.startswith("/"):
             self._command(message.text)
@@ -378,7 +378,7 @@ class Demo:
             # What was typed behind the answer is a message like any other.
             self._waiting.extend(line.decode("utf-8", "replace") for line in lines[1:] if line.strip())
 
-    def _finish(self, message: Message) -> None:
+    def _finish(self, message: DemoMessage) -> None:
         """The work is done: say so, to whoever asked."""
         self._say(answer(message.text))
         task = message.body.removeprefix("task:").strip()
@@ -396,7 +396,7 @@ class Demo:
         for agent in sorted(work.waiting):
             self._send(agent, f"task: [{name} by {self._agent}] {work.task}", name)
 
-    def _collect(self, message: Message) -> None:
+    def _collect(self, message: DemoMessage) -> None:
         work = self._works.get(message.work)
         if work is not None:
             work.note(message.by, message.body)

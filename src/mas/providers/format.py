@@ -103,7 +103,7 @@ class Dialog(NamedTuple):
     hint: str
 
 
-class Status(NamedTuple):
+class StatusTable(NamedTuple):
     """Where the program's state is read; the first source that has spoken wins.
 
     The screen is always the last of them, and one of them wherever there are `startup_dialogs` or a `screen_map`: what
@@ -136,7 +136,7 @@ class Provider(NamedTuple):
     approve: Approve
     stop: Stop
     launch: Launch
-    status: Status
+    status: StatusTable
 
     @property
     def needs_place(self) -> bool:
@@ -463,7 +463,7 @@ def _files(table: _Table, key: str, directory: str) -> tuple[tuple[str, str], ..
     return pairs
 
 
-def _status(table: _Table) -> Status:
+def _status(table: _Table) -> StatusTable:
     sources = table.texts("sources")
     for source in sources:
         if source not in SOURCES:
@@ -483,15 +483,15 @@ def _status(table: _Table) -> Status:
     dialogs = tuple(map(_dialog, table.tables("startup_dialogs")))
     if _SCREEN in sources or screens or dialogs:
         sources = (*(source for source in sources if source != _SCREEN), _SCREEN)
-    read = Status(
+    read = StatusTable(
         sources=sources,
-        start_timeout=table.seconds("start_timeout", Status().start_timeout),
+        start_timeout=table.seconds("start_timeout", StatusTable().start_timeout),
         titles_from=table.choice("titles_from", ("start", "hooks")),
         title_map=titles,
         hook_map=hooks,
         startup_dialogs=dialogs,
         screen_map=screens,
-        quiet=table.seconds("quiet", Status().quiet),
+        quiet=table.seconds("quiet", StatusTable().quiet),
     )
     table.end()
     return read

@@ -35,7 +35,7 @@ _KEY_TAIL = 20
 _NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 
 
-class Home(NamedTuple):
+class AgentHome(NamedTuple):
     """Where one agent lives: what the placeholders of its provider stand for. Empty is nothing."""
 
     workspace: str = ""
@@ -47,7 +47,7 @@ class Home(NamedTuple):
     role: str = ""
 
 
-NOWHERE = Home()
+NOWHERE = AgentHome()
 
 
 class Program(NamedTuple):
@@ -150,7 +150,7 @@ class Providers:
     def input(self, provider: str, command: str | None) -> Input:
         return self.of(provider, command).input
 
-    def program(self, agent: Agent, home: Home = NOWHERE, resume: bool = False) -> Program:
+    def program(self, agent: Agent, home: AgentHome = NOWHERE, resume: bool = False) -> Program:
         """What `agent` runs in `home`; `NoProgram` at once if it is not on this machine.
 
         With `resume` it goes on with its conversation, if its provider can and there is one: see `resumes`.
@@ -252,7 +252,7 @@ class Providers:
             self._read[path] = stamp, read_provider(path, name)
         return self._read[path][1]
 
-    def _values(self, provider: Provider, agent: Agent, home: Home) -> dict[str, str]:
+    def _values(self, provider: Provider, agent: Agent, home: AgentHome) -> dict[str, str]:
         return {
             "python": sys.executable,
             "package": _PACKAGE,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mas.service.agents.local_terminal import WatchedTeams
     from mas.service.agents.terminal import Terminal
     from mas.service.messages.courier import Courier
-    from mas.service.upkeep.prune import Policy
+    from mas.service.upkeep.prune import PrunePolicy
 
 
 # How long whoever reads messages waits for those that can go on.
@@ -192,7 +192,7 @@ class LocalMas:
         with self._ready() as world:
             return undelete(world, reference)
 
-    def prune(self, policy: Policy, dry_run: bool) -> PrunePlan:
+    def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         from mas.service.upkeep.prune import prune
 
         with self._ready() as world:

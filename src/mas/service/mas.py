@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.terminal import Terminal
-    from mas.service.upkeep.prune import Policy
+    from mas.service.upkeep.prune import PrunePolicy
 
 Progress = Callable[[int, int], None]
 
@@ -101,7 +101,7 @@ class Mas(Protocol):
         """Bring a deleted session back, stopped."""
         ...
 
-    def prune(self, policy: Policy, dry_run: bool) -> PrunePlan:
+    def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         """Remove old sessions as `policy` says, or say what would be removed."""
         ...
 

@@ -35,7 +35,7 @@ _TIOCGSID = 0x5429
 _SIGKILL = 9
 
 
-class NotIsolated(Exception):
+class SandboxFailed(Exception):
     """Why an agent could not be shut in, in words; it did not start."""
 
 
@@ -53,7 +53,7 @@ class Started:
         """From here its wait status can be read, four bytes, once it has ended; -1 if it is this process's child."""
 
 
-class Program:
+class SandboxProgram:
     """What to run, and what to do first, in its process, while that may still do everything."""
 
     __slots__ = ("argv", "environ", "paths", "prepare")
@@ -67,8 +67,8 @@ class Program:
         self.paths = [name] if "/" in name else [os.path.join(place, name) for place in os.get_exec_path(environ)]
 
 
-def start(rules: Rules, program: Program, master: int, slave: int) -> Started:
-    """Run the program on its terminal behind the walls; `NotIsolated` or, if it cannot be run, `OSError`."""
+def start(rules: Rules, program: SandboxProgram, master: int, slave: int) -> Started:
+    """Run the program on its terminal behind the walls; `SandboxFailed` or, if it cannot be run, `OSError`."""
     rules = _with_roots(rules)
     if rules.account:
         os.fchown(slave, *rules.account)
@@ -91,7 +91,7 @@ class _NoProcesses(Exception):
     """It cannot have a process namespace of its own."""
 
 
-def _start(rules: Rules, program: Program, master: int, slave: int, own_processes: bool) -> Started:
+def _start(rules: Rules, program: SandboxProgram, master: int, slave: int, own_processes: bool) -> Started:
     pipes = [os.pipe() for _ in range(4)]
     (report, _), (_, gate), (ended, _), (words, _) = pipes
     ours = (report, gate, ended, words)
@@ -136,7 +136,7 @@ def _follow(child: int, born: bytes, master: int, pipes: tuple[int, int, int, in
     if said == _NOT_RUN:
         raise OSError(int(why), os.strerror(int(why)))
     os.set_blocking(words, False)
-    raise NotIsolated(why or _last_words(words) or "its process ended on the way")
+    raise SandboxFailed(why or _last_words(words) or "its process ended on the way")
 
 
 def _who(child: int, master: int) -> tuple[int, tuple[int, ...]]:
@@ -152,7 +152,7 @@ def _who(child: int, master: int) -> tuple[int, tuple[int, ...]]:
 class _Inner:
     """The process on its way in; `pipes` are its ends of them."""
 
-    def __init__(self, rules: Rules, program: Program, slave: int, pipes: tuple[int, ...]) -> None:
+    def __init__(self, rules: Rules, program: SandboxProgram, slave: int, pipes: tuple[int, ...]) -> None:
         self.rules = rules
         self.program = program
         self.slave = slave
@@ -261,7 +261,7 @@ def go_on_inside(descriptors: list[int]) -> None:
         (directory,), argv, environ, options = unpacked(file.read())
     rules = from_options(_pairs(options))
     assert rules is not None
-    inner = _Inner(rules, Program(argv, _pairs(environ), _nothing), slave, (report, gate, ended, -1))
+    inner = _Inner(rules, SandboxProgram(argv, _pairs(environ), _nothing), slave, (report, gate, ended, -1))
     try:
         if not os.geteuid():
             # Nobody else owns them.
@@ -276,7 +276,7 @@ def go_on_inside(descriptors: list[int]) -> None:
         os._exit(_UNRUNNABLE)
 
 
-def _run(program: Program) -> int:
+def _run(program: SandboxProgram) -> int:
     """Does not return, unless the program cannot be run: then why, as an error number."""
     why = _ENOENT
     for path in program.paths:

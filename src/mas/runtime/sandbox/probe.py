@@ -139,14 +139,14 @@ def _try(how: str) -> str:
 
 def _run(how: str, places: tuple[str, str, str]) -> int:
     """The wait status of the attempt."""
-    from mas.runtime.sandbox.enter import Program, start
+    from mas.runtime.sandbox.enter import SandboxProgram, start
     from mas.runtime.sandbox.rules import Rules
 
     own, _, hidden = places
     rules = Rules("B" if how == "landlock" else "A", how, write=(own,), read=("/",), hide=(hidden,))
     argv = [sys.executable, "-ISE", "-c", _ATTEMPT, *places, str(os.getpid()), os.readlink("/proc/self/ns/pid")]
     master, slave = os.openpty()
-    started = start(rules, Program(argv, dict(os.environ), lambda: None), master, slave)
+    started = start(rules, SandboxProgram(argv, dict(os.environ), lambda: None), master, slave)
     if started.ended < 0:
         return os.waitpid(started.agent, 0)[1]
     status = int.from_bytes(os.read(started.ended, 4), "little")
@@ -156,22 +156,24 @@ def _run(how: str, places: tuple[str, str, str]) -> int:
 
 
 def _has_own_processes() -> bool:
-    from mas.runtime.sandbox.enter import Program, start
+    from mas.runtime.sandbox.enter import SandboxProgram, start
     from mas.runtime.sandbox.rules import Rules
 
     master, slave = os.openpty()
-    started = start(Rules("A", "namespaces"), Program([sys.executable, "--version"], {}, lambda: None), master, slave)
+    started = start(
+        Rules("A", "namespaces"), SandboxProgram([sys.executable, "--version"], {}, lambda: None), master, slave
+    )
     return bool(started.keepers)
 
 
 def _main(how: str) -> int:
-    from mas.runtime.sandbox.enter import NotIsolated
+    from mas.runtime.sandbox.enter import SandboxFailed
 
     try:
         if how == "proc":
             return 0 if _has_own_processes() else 1
         why = _try(how)
-    except (NotIsolated, OSError) as error:
+    except (SandboxFailed, OSError) as error:
         why = str(error) or type(error).__name__
     os.write(1, f"{why}\n".encode("utf-8", "replace"))
     return 1 if why else 0

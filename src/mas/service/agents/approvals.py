@@ -28,7 +28,7 @@ _GLANCE = 0.02
 _SHOWN_LINES = 12
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     """One agent's question, and where it was asked."""
 
     session: Session
@@ -57,7 +57,7 @@ def approvals(world: World, session_id: SessionId | None = None) -> ApprovalList
             pane = agent_panes.get(agent.id)
             state = state_of(world, session.id, agent.id, pane)
             if pane and state.state is State.BLOCKED:
-                found.append(_approval(world, _Asked(session, agent, place, pane, state)))
+                found.append(_approval(world, _Question(session, agent, place, pane, state)))
     found.sort(key=lambda one: (one.since, one.session_id, one.agent))
     return ApprovalList(tuple(found), tuple(warnings))
 
@@ -77,7 +77,7 @@ def _sessions(world: World, session_id: SessionId | None) -> tuple[list[Session]
     return sessions, warnings
 
 
-def _approval(world: World, asked: _Asked) -> Approval:
+def _approval(world: World, asked: _Question) -> Approval:
     session, agent, state = asked.session, asked.agent, asked.state
     why_not = _why_not(world, asked)
     return Approval(
@@ -98,7 +98,7 @@ def _approval(world: World, asked: _Asked) -> Approval:
     )
 
 
-def _screen(world: World, asked: _Asked) -> str:
+def _screen(world: World, asked: _Question) -> str:
     """The end of what the agent shows, where its question is; nothing if it is gone meanwhile."""
     try:
         return world.runtime.screen(asked.place, asked.pane.pane, _SHOWN_LINES)
@@ -125,7 +125,7 @@ def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: 
     )
 
 
-def _question(world: World, session_id: SessionId, agent_id: str) -> _Asked:
+def _question(world: World, session_id: SessionId, agent_id: str) -> _Question:
     """What the agent asks; a `Conflict` that says how it is if that is nothing."""
     session = world.records.load(session_id)
     agent = session.agent(agent_id)
@@ -134,10 +134,10 @@ def _question(world: World, session_id: SessionId, agent_id: str) -> _Asked:
     state = state_of(world, session_id, agent_id, pane)
     if pane is None or state.state is not State.BLOCKED:
         raise _asks_nothing(session_id, agent_id, state)
-    return _Asked(session, agent, place, pane, state)
+    return _Question(session, agent, place, pane, state)
 
 
-def _why_not(world: World, asked: _Asked) -> str:
+def _why_not(world: World, asked: _Question) -> str:
     """Why MAS must not, or cannot, answer; empty if it can."""
     kind, source = asked.state.kind, asked.state.source
     if kind in _PERSONAL or source not in _TRUSTED:
@@ -157,7 +157,7 @@ def _approve(world: World, agent: AgentRun) -> Approve:
     return world.providers().get(agent.provider).approve
 
 
-def _press(world: World, asked: _Asked, approve: Approve, key: str) -> AgentState:
+def _press(world: World, asked: _Question, approve: Approve, key: str) -> AgentState:
     """Press the key while the same question is asked, until it is taken; answers the state after that."""
     session_id, agent_id = asked.session.id, asked.agent.id
     # No message may be typed at the same time, and nobody else may answer.
@@ -183,7 +183,7 @@ def _press(world: World, asked: _Asked, approve: Approve, key: str) -> AgentStat
     raise _not_taken(world, asked, f"{key} was pressed twice")
 
 
-def _answer_hook(world: World, asked: _Asked, word: str) -> AgentState:
+def _answer_hook(world: World, asked: _Question, word: str) -> AgentState:
     """Hand the answer to the hook that waits for it; answers the state after that."""
     session_id, agent_id = asked.session.id, asked.agent.id
     directory = world.layout.session(session_id).root
@@ -196,7 +196,7 @@ def _answer_hook(world: World, asked: _Asked, word: str) -> AgentState:
     return state
 
 
-def _request(world: World, asked: _Asked) -> str:
+def _request(world: World, asked: _Question) -> str:
     """The request of the agent's hook that the question is; empty if none waits."""
     found = waiting(world.layout.session(asked.session.id).root, asked.agent.id)
     # Another source than hooks tells of the same question at a time of its own.
@@ -204,7 +204,7 @@ def _request(world: World, asked: _Asked) -> str:
     return max(meant, key=lambda name: found[name], default="")
 
 
-def _once_changed(world: World, asked: _Asked, seconds: float) -> AgentState:
+def _once_changed(world: World, asked: _Question, seconds: float) -> AgentState:
     """The agent's state as soon as it is another than that it asks this, or as it is after so long."""
     deadline = time.monotonic() + seconds
     while True:
@@ -225,7 +225,7 @@ def _too_soon(world: World, state: AgentState, least: float) -> float:
     return min(max(least - age, 0.0), least)
 
 
-def _check_screen(world: World, asked: _Asked) -> None:
+def _check_screen(world: World, asked: _Question) -> None:
     """`Conflict` if a title tells of what the provider knows for a dialog that only a person should answer."""
     if asked.state.source != "title":
         return
@@ -238,13 +238,13 @@ def _check_screen(world: World, asked: _Asked) -> None:
             )
 
 
-def _look(world: World, asked: _Asked) -> AgentState:
+def _look(world: World, asked: _Question) -> AgentState:
     """How the agent is by all there is to know, tmux too."""
     pane = by_agent(world.runtime.panes(asked.place)).get(asked.agent.id)
     return state_of(world, asked.session.id, asked.agent.id, pane)
 
 
-def _not_taken(world: World, asked: _Asked, what: str) -> Conflict:
+def _not_taken(world: World, asked: _Question, what: str) -> Conflict:
     screen = world.runtime.screen(asked.place, asked.pane.pane, _SHOWN_LINES)
     asks = f" ({asked.state.words})" if asked.state.words else ""
     return Conflict(f"Agent {asked.agent.id} still asks the same{asks}: {what}. It shows:\n{screen}", asked.attach)

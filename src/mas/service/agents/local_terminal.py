@@ -45,13 +45,13 @@ class WatchedTeams:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lock = Lock()
-        self._teams: dict[SessionId, tuple[_Team, int]] = {}
+        self._teams: dict[SessionId, tuple[_TeamPanes, int]] = {}
 
     def terminal(self, session_id: SessionId, agent: str) -> WatchedTerminal:
         """The terminal of one agent; `NoSession` and `NoAgent` if there is none."""
         self._world.records.load(session_id).agent(agent)
         with self._lock:
-            team, watchers = self._teams.get(session_id) or (_Team(self._world, session_id), 0)
+            team, watchers = self._teams.get(session_id) or (_TeamPanes(self._world, session_id), 0)
             self._teams[session_id] = (team, watchers + 1)
         path = self._world.layout.session(session_id).agent_log(agent)
         return WatchedTerminal(team, agent, path, lambda: self._leave(session_id))
@@ -66,7 +66,7 @@ class WatchedTeams:
         team.close()
 
 
-class _Team:
+class _TeamPanes:
     """The panes of one session, looked at together."""
 
     def __init__(self, world: World, session_id: SessionId) -> None:
@@ -125,7 +125,7 @@ class _Team:
 class WatchedTerminal:
     """The `Terminal` of one agent of this machine."""
 
-    def __init__(self, team: _Team, agent: str, path: str, leave: Callable[[], None]) -> None:
+    def __init__(self, team: _TeamPanes, agent: str, path: str, leave: Callable[[], None]) -> None:
         self._team = team
         self._agent = agent
         self._path = path

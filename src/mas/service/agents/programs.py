@@ -9,7 +9,7 @@ from mas.model.fields import about
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import Agent
-from mas.providers.provider import Home, Program
+from mas.providers.provider import AgentHome, Program
 from mas.service.world import World
 from mas.store.agent.directory import AgentPlace
 from mas.store.files.safe_open import opened_beneath
@@ -61,7 +61,7 @@ def program_of(world: World, session_id: SessionId, agent: Agent, resume: bool) 
     """What one agent of the session is to run."""
     providers = world.providers()
     paths = world.layout.session(session_id)
-    home = Home(world.layout.root, paths.root, os.path.join(paths.unit, agent.id))
+    home = AgentHome(world.layout.root, paths.root, os.path.join(paths.unit, agent.id))
     if not providers.of(agent.provider or "", agent.command).needs_place:
         return providers.program(agent, home, resume)
     place = AgentPlace(paths, agent.id)

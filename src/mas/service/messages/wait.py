@@ -41,7 +41,7 @@ def wait(
         raise BadInput(f"Cannot wait for {shown(until)} (there are: {', '.join(UNTIL)})")
     session = world.records.load(session_id)
     agents = tuple(agent.id for agent in world.records.load_run(session_id).team.targets(target))
-    watch = _Watch(world, session, agents)
+    watch = _AgentStates(world, session, agents)
     replies = _Replies(world, session_id, agents, asker or PERSON, after) if until in ("answered", "replied") else None
     began = time.monotonic()
     deadline = began + timeout
@@ -57,7 +57,7 @@ def wait(
         time.sleep(min(max((time.monotonic() - began) / _PART, _LOOK_AGAIN), _SELDOM))
 
 
-def _has_come(until: str, states: dict[str, AgentState], watch: _Watch) -> bool:
+def _has_come(until: str, states: dict[str, AgentState], watch: _AgentStates) -> bool:
     found = {State.EXITED if state.gone else state.state for state in states.values()}
     if until == "blocked":
         return State.BLOCKED in found
@@ -74,7 +74,7 @@ def _hindrance(until: str, states: dict[str, AgentState]) -> str:
     return "blocked" if State.BLOCKED in found and until not in ("blocked", "exited") else ""
 
 
-class _Watch:
+class _AgentStates:
     """How agents are: by what they tell, and now and then by tmux's word on who lives."""
 
     def __init__(self, world: World, session: Session, agents: tuple[str, ...]) -> None:

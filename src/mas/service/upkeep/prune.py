@@ -23,7 +23,7 @@ PRUNABLE = (Status.STOPPED, Status.ERROR, Gone.ARCHIVED, Gone.DELETED)
 _BY_DEFAULT = (Status.STOPPED, Status.ERROR, Gone.DELETED)
 
 
-class Policy(NamedTuple):
+class PrunePolicy(NamedTuple):
     """What to prune: what has rested for `older_than` seconds, but never the `keep` newest of each kind.
 
     Or, with `by_config` and nothing else, what `retention` of the workspace's `config.json` says.
@@ -35,12 +35,12 @@ class Policy(NamedTuple):
     by_config: bool = False
 
 
-def prune(world: World, policy: Policy, dry_run: bool) -> PrunePlan:
+def prune(world: World, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
     """Carry out `policy`, or with `dry_run` only say what it would do. Active sessions are never touched."""
     if policy.by_config:
         from mas.service.upkeep.retention import retain
 
-        if policy != Policy(by_config=True):
+        if policy != PrunePolicy(by_config=True):
             raise BadInput("The policy of config.json says all there is to say", "mas prune --policy --dry-run")
         return retain(world, dry_run)
     if policy.older_than is None and policy.keep is None:
@@ -66,7 +66,7 @@ def _is_carried_out(world: World, item: Pruned) -> bool:
     return True
 
 
-def _chosen(world: World, status: str, policy: Policy) -> Iterator[Pruned]:
+def _chosen(world: World, status: str, policy: PrunePolicy) -> Iterator[Pruned]:
     newest_first = sorted(_candidates(world, status), key=lambda item: item.since, reverse=True)
     for item in newest_first[policy.keep or 0 :]:
         if policy.older_than is None or age_of(item.since, world.now()) > policy.older_than:

@@ -82,7 +82,7 @@ def hear_answer(question: Question, say: Callable[[str], None]) -> None:
     if the program that asks is gone: then its own dialog stays what it is.
     """
     parent = os.getppid()
-    waiting = Waiting(question)
+    waiting = PendingQuestion(question)
     try:
         while not waiting.look(os.getppid() == parent, say):
             time.sleep(_GLANCE)
@@ -90,7 +90,7 @@ def hear_answer(question: Question, say: Callable[[str], None]) -> None:
         waiting.close()
 
 
-class Waiting:
+class PendingQuestion:
     """A question that waits for its answer, as long as somebody looks after it. Closing it ends the wait."""
 
     def __init__(self, question: Question) -> None:
