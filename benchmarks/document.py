@@ -47,30 +47,30 @@ _RUNNING = "start 13 agents until each program really runs"
 
 _BEGINNING = """# Benchmarks
 
-MAS beside what people use instead, and beside the bounds that it sets itself. This page is written by
-`make bench-peers` and `make bench` from what they measured; no figure in it is typed by hand. Rerun both, and the
-page and its plots are yours.
+MAS compared with what people use instead, and with the limits that it sets itself. `make bench-peers` and `make bench`
+write this page from their measurements; no figure in it is typed by hand. Run both to get the page and its plots for
+your machine.
 
 ## Side by side
 
 One run, one machine. Every side does the same work with the same program in its panes, with the same number of
-repeats, in turns (A B C A B C …); what is shown are medians. A turn at which a tool fails is left out, and the
-run tells. Each has a home, a tmux server and ports of its own. Less is better everywhere.
+repeats, in turns (A B C A B C …); the figures are medians. A turn at which a tool fails is left out, and the run
+says so. Each has its own home, tmux server and ports. Less is better everywhere.
 
 | | MAS | raw tmux | libtmux | tmuxp | CAO |
 | --- | --- | --- | --- | --- | --- |
 | what it is | this project | one `tmux` invocation for each thing | Python objects over tmux | sessions from a file | \
 [cli-agent-orchestrator](https://github.com/awslabs/cli-agent-orchestrator) |
-| asked by | HTTP, its server | a process | calls in a process that runs | its command | HTTP, its server |
-| between tmux and the program | a launcher that records it and its end | nothing | nothing | nothing | a login shell |
+| called by | HTTP, its server | a process | calls in a running process | its command | HTTP, its server |
+| between tmux and the program | a launcher that records it and its exit | nothing | nothing | nothing | a login shell |
 | kept on disk, fsynced | session, registry, journal, messages | nothing | nothing | nothing | \
 rows in SQLite |
-| a session of its own directory | yes, copied from templates | no | no | no | no |
-| knows whether an agent is idle | yes, told by the program | no | no | no | yes, read from the screen |
+| a directory per session | yes, copied from templates | no | no | no | no |
+| knows whether an agent is idle | yes, reported by the program | no | no | no | yes, read from the screen |
 | MCP server for the agents | started by the agent's own program: none here | – | – | – | the same: none here |
 
-MAS runs without isolation here, as nobody else has any, except in the rows that say so. CAO runs its mock provider,
-which types the name of a program into a shell: here that program is the one that all the others run.
+MAS runs without isolation here, since none of the others has any, except in the rows that say so. CAO runs its mock
+provider, which types the name of a program into a shell: here that is the same program that all the others run.
 """
 
 
@@ -126,7 +126,7 @@ def page(results: str, peers: Mapping[str, Any]) -> str:
         parts += [f"![{table.title}]({_file(table, unit)})\n".replace("](", "](pictures/") for unit in _units(table)]
         parts.append(_list(table.notes))
     parts.append("### What survives\n")
-    parts.append("Looked at by the run, not assumed.\n")
+    parts.append("Observed in the run, not assumed.\n")
     for facts in peers["facts"]:
         parts += [f"#### {facts['title']}\n", _facts(facts["seen"]), _list(facts["notes"])]
     return "\n".join([*parts, _bounds(results)])
@@ -181,8 +181,8 @@ def _bounds(results: str) -> str:
     return "\n".join(
         [
             "## Bounds\n",
-            "What MAS promises of its own speed, each beside its floor (what tmux, `cp` or Python alone take for the"
-            " same), as the last `make bench` measured it.\n",
+            "What MAS promises about its own speed, each beside its floor (what tmux, `cp` or Python alone need for the"
+            " same work), as the last `make bench` measured it.\n",
             f"- {head.strip()}\n",
             grid(["promise", "row", *MEASURED[1:]], rows),
             "Everything that `make bench` measures: `benchmarks/RESULTS.md`.\n",

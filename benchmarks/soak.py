@@ -79,7 +79,7 @@ class Soak:
             if self.seconds - looked > _BETWEEN:
                 self._sample(took)
                 looked = self.seconds
-        return "all that were wanted"
+        return "as many as asked for"
 
     def hold(self, seconds: float) -> None:
         """Keep them, and look now and then; each time one team goes and another comes."""
@@ -236,11 +236,11 @@ def _write_report(path: str, soak: Soak, why: str, living: int, stopped: float, 
 
 {machine()}.
 
-{len(soak.sessions)} sessions of {_TEAM} ({why}), {living} agents alive at the end by tmux's own word;
+{len(soak.sessions)} sessions of {_TEAM} ({why}), {living} agents alive at the end, counted by tmux;
 each is a launcher and a program that sleeps, in panes of tmux servers as MAS places them. Memory is what the machine
-has less of than before, with everything that tmux and the kernel need for it. Requests are answered by one server, on
-a connection that is kept; `start` brings up {_TEAM} agents, `message` ends with the agent's own word that it has it.
-While they are kept, one team goes and another comes every {_BETWEEN:.0f} seconds. All stopped by one `mas stop --all`
+has less of than before, with everything that tmux and the kernel need for it. One server handles all requests, on
+a kept connection; `start` starts {_TEAM} agents, `message` ends when the agent has acknowledged it.
+Meanwhile one team is stopped and another started every {_BETWEEN:.0f} seconds. One `mas stop --all` stopped all of them
 in {stopped:.0f} s.
 
 ![Memory and latency over time]({os.path.basename(picture)})

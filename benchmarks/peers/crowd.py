@@ -48,7 +48,7 @@ def measure(effort: Effort) -> tuple[Table, Table]:
             (
                 "MAS and CAO: GET /sessions on a kept connection, answer read and parsed; tmux: one `list-sessions`"
                 " as a process; libtmux: `server.sessions` in a process that runs.",
-                "MAS tells the state of every session from its files and from tmux, CAO from tmux and its database,"
+                "MAS reads the state of every session from its files and from tmux, CAO from tmux and its database,"
                 " the others know tmux alone.",
             ),
         ),

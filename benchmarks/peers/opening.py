@@ -30,12 +30,12 @@ def measure(effort: Effort) -> Table:
         "Agents up",
         tuple(lines),
         (
-            "Every pane runs the same small shell script, which says in a pipe that it runs and sleeps.",
-            "MAS answers when every pane is open and session, registry and journal are on the disk; its launcher"
+            "Every pane runs the same small shell script, which reports through a pipe that it runs, and sleeps.",
+            "MAS returns when every pane is open and session, registry and journal are on the disk; its launcher"
             " (a process for each agent that records and guards it) then starts the program.",
-            "CAO answers when it has seen the program's prompt: it waits for a login shell to be quiet, types the"
+            "CAO returns when it has seen the program's prompt: it waits for a login shell to be quiet, types the"
             " program's name into it and looks each second. Its team is one request and then twelve at once.",
-            "“Isolated” is MAS as it comes, with namespaces and Landlock round each agent; the line above is without,"
+            "“Isolated” is MAS by default, with namespaces and Landlock around each agent; the line above is without,"
             " like the others.",
         ),
     )

@@ -34,11 +34,11 @@ def measure(effort: Effort) -> Table:
         (
             f"A text of {len(numbered(0))} bytes to a program that asked for bracketed paste and tells when it has"
             " read the last of it, and its Enter.",
-            "MAS writes a message to the disk before it answers, types it when the agent is idle, and waits for the"
+            "MAS writes a message to disk before it returns, types it when the agent is idle, and waits for the"
             " agent to say that it works on it. CAO writes a row to its database, marks it delivered and types it; its"
             " Enter follows a fixed 0.3 s later. tmux and libtmux type at once and keep nothing.",
             typed,
-            "The burst: 13 callers, one message each, to the 13 idle agents of a session; meanwhile somebody else asks"
+            "The burst: 13 callers, one message each, to the 13 idle agents of a session; meanwhile another client asks"
             " for the list of sessions again and again. The slowest of those requests is what is shown.",
         ),
     )

@@ -76,42 +76,42 @@ def torture_text(results: list[Result]) -> str:
     doors = [(door, *_ends(entry.end for entry in entries if entry.door == door)) for door in _names(entries, "door")]
     happened = [(fault.value, faults[fault], _how(fault, means)) for fault in sorted(faults)]
     took = sum(result.seconds for result in results)
-    ends = ("done", "refused", "cut short")
+    ends = ("done", "refused", "interrupted")
     findings = "\n".join(f"- seed {seed}: {problem}" for seed, problem in wrong) or "None."
     return f"""## Torture
 
 {machine()}.
 
-{len(results)} rounds, seeds {results[0].seed} to {results[-1].seed}, {len(entries)} wishes,
-{sum(faults.values())} faults, {took:.0f} seconds. A seed decides on all that is asked for, by whom, and what goes wrong
-when; which process is how far at that moment is the machine's. One round again:
+{len(results)} rounds, seeds {results[0].seed} to {results[-1].seed}, {len(entries)} requests,
+{sum(faults.values())} faults, {took:.0f} seconds. A seed decides every request, which client sends it, and which fault
+happens when; how far each process is at that moment depends on the machine. To repeat one round:
 `make torture TORTURE="--seed {results[0].seed} --rounds 1"`.
 
-In a round, clients of the command line, of HTTP and of the Python client, processes of their own, each ask for one
-random thing after the other in one fresh workspace with a server, while the round's faults happen again and again.
+In a round, clients of the command line, of HTTP and of the Python API, each a separate process, send one random
+request after the other to one fresh workspace with a server, while the faults of the round happen again and again.
 
 {table(("what went wrong", "times", "how"), happened)}
 
-{table(("asked for", *ends), verbs)}
+{table(("request", *ends), verbs)}
 
 {table(("through", *ends), doors)}
 
 After the round the faults end, `mas list` is run once, and a checker that shares no code with the product must find:
 
-- every session a client was told of is in its directory, an archive or the trash, with the work that was left in
-  it; none of which nobody was told, unless its start was cut short; none moved that nobody asked to move;
-- directories, registry, the journal's last word, `.session`, `metadata.json` and tmux say the same of each;
-- modes are right, no intent, half-written file, damaged file or socket without a server is left;
-- every message a client was told of is there, word for word, in a legal state; one that is acknowledged was noted
-  by its agent; none came twice, none out of order; none stays on its way to an agent that lives;
-- no process and no lock belongs to nobody;
-- no client was refused for a reason that nothing in the round explains, or left without an answer;
-- `mas repair` finds nothing to mend, `mas doctor` nothing to complain of.
+- every session that was reported to a client is in its directory, an archive or the trash, with the agents' work in
+  it; there is no other session, except from an interrupted start; no session was moved without a request;
+- directories, registry, the journal's last line, `.session`, `metadata.json` and tmux agree on each session;
+- modes are right, and no intent, half-written file, damaged file or socket without a server is left;
+- every message that was reported to a client is there, unchanged, in a legal state; an acknowledged message was noted
+  by its agent; none came twice, none out of order; none is still on its way to a running agent;
+- no process and no lock is left without an owner;
+- no client was refused without a reason in the round, or left without a response;
+- `mas repair` finds nothing to repair, `mas doctor` finds no problem.
 
-Then everything that was cut short is asked for again, must be done or refused because it has been, and all is looked
-at anew.
+Then every interrupted request is sent again. Each must succeed, or be refused because it was done already, and
+everything is checked again.
 
-{table(("seed", "faults", "wishes", "problems", "seconds"), rounds)}
+{table(("seed", "faults", "requests", "problems", "seconds"), rounds)}
 
 **Problems**
 

@@ -13,7 +13,7 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     page.get_by_role("banner").get_by_role("link", name="Start a team").click()
     page.get_by_label("Name").fill("x" * 65)
     page.get_by_text("Limits", exact=True).click()
-    page.get_by_label("Of the session: memory").fill("2 apples")
+    page.get_by_label("Whole session: memory").fill("2 apples")
     page.get_by_role("button", name="Start 13 agents").click()
     # The words are the API's own, and stand where they belong.
     expect(page.get_by_text("String should have at most 64 characters", exact=True)).to_be_visible()
@@ -22,7 +22,7 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     page.get_by_role("button", name="Start 13 agents").click()
     expect(page.locator(".limits .wrong")).to_contain_text("limits.memory is '2 apples'")
     room.picture("refused")
-    page.get_by_label("Of the session: memory").fill("")
+    page.get_by_label("Whole session: memory").fill("")
     page.get_by_text("Provider, model and prompt per agent").click()
     page.get_by_label("Prompt of 21").fill("Say hello")
     page.get_by_role("button", name="Start 13 agents").click()

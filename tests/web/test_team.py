@@ -88,7 +88,7 @@ def test_an_agent_that_asks_is_answered(looking: Room) -> None:
     expect(asking).to_contain_text("osc7501")
     asking.get_by_role("button", name="Approve").click()
     looking.notice("Approved: 23")
-    expect(page.get_by_text("Nobody waits for an answer.")).to_be_visible()
+    expect(page.get_by_text("No agent is waiting for an answer.")).to_be_visible()
 
 
 def test_reading_further_up_is_not_disturbed(looking: Room, team: str) -> None:
@@ -121,7 +121,7 @@ def test_a_recording_is_replayed(looking: Room, team: str) -> None:
     looking.type("said a while later\n")
     expect(looking.terminal()).to_contain_text("(demo) got 1 line, 18 bytes")
     looking.go("sessions", team, "files", "logs", "agent-21.cast")
-    slider = looking.page.get_by_label("Moment of the recording")
+    slider = looking.page.get_by_label("Position in the recording")
     expect(looking.terminal()).to_contain_text("said a while later")
     slider.fill("0")
     expect(looking.terminal()).not_to_contain_text("said a while later")
@@ -154,7 +154,7 @@ def test_a_long_recording_comes_in_pieces_and_is_played_meanwhile(looking: Room,
     expect(looking.terminal()).to_contain_text("2999 xxx")
     offsets = [re.findall(r"offset=(\d+)", url) for url in asked]
     assert offsets == [["0"], ["1048576"], ["2097152"]]
-    looking.page.get_by_label("Moment of the recording").fill("1500")
+    looking.page.get_by_label("Position in the recording").fill("1500")
     expect(looking.terminal()).to_contain_text("1499 xxx")
     expect(looking.terminal()).not_to_contain_text("1501 xxx")
 
@@ -224,22 +224,22 @@ def test_files_of_any_name_and_kind_open(looking: Room, team: str) -> None:
     page.get_by_role("link", name="temperature", exact=True).click()
     expect(content).to_have_text("220")
     looking.go("sessions", team, "files", "unit", "22", "loaf.bin")
-    expect(page.get_by_text("This is not text")).to_be_visible()
+    expect(page.get_by_text("This is not a text file")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert os.path.getsize(download.value.path()) == 256 * 20_000
     looking.go("sessions", team, "files", "unit", "22", "long.txt")
     expect(page.get_by_text("Large: this is 0 B to 524 kB of 1.1 MB.")).to_be_visible()
     expect(content).to_contain_text("line 999\n")
-    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="Next").click()
     expect(content).not_to_contain_text("line 999\n")
-    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="Next").click()
     expect(content).to_contain_text("line 99999")
-    expect(page.get_by_role("button", name="Later")).to_be_disabled()
+    expect(page.get_by_role("button", name="Next")).to_be_disabled()
     looking.go("sessions", team, "files", "unit", "22", "empty")
-    expect(page.get_by_text("Nothing is in it.")).to_be_visible()
+    expect(page.get_by_text("This file is empty.")).to_be_visible()
     looking.go("sessions", team, "files", "unit", "22", "absent")
-    expect(page.get_by_text("There is no absent here any more.")).to_be_visible()
+    expect(page.get_by_text("absent no longer exists.")).to_be_visible()
 
 
 def test_files_are_read(looking: Room, team: str) -> None:

@@ -34,7 +34,7 @@ function Page(): ReactNode {
       {route.page === "approvals" && <ApprovalsPage />}
       {route.page === "server" && <ServerPage />}
       {route.page === "session" && <SessionPage key={route.id} route={route} />}
-      {route.page === "nowhere" && <Empty><h1>There is nothing here</h1><a href="#/">All sessions</a></Empty>}
+      {route.page === "nowhere" && <Empty><h1>Page not found</h1><a href="#/">All sessions</a></Empty>}
     </Shell>
   );
 }

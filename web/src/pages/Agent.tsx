@@ -47,7 +47,7 @@ export function AgentView({ agent, detail, session, screens }: { agent: Agent; d
           <h2><b>{agent.id}</b> {agent.role}</h2>
           <Badge state={agent.state} source={agent.stateSource} text={agent.stateText} />
           <span className="quiet said" title={agent.stateText}>
-            {agent.stateText && `${agent.stateText} · `}told by {agent.stateSource} · {agent.provider}{agent.model && ` ${agent.model}`}
+            {agent.stateText && `${agent.stateText} · `}reported by {agent.stateSource} · {agent.provider}{agent.model && ` ${agent.model}`}
           </span>
           <Tools screen={screen} agent={agent} detail={detail} search={() => setSearching(true)} />
         </header>
@@ -93,7 +93,7 @@ function Full({ screen, agent, search }: { screen: Screen; agent: string; search
     };
     // The search box is only opened, whichever function does it.
   }, [screen]);
-  const said = !isLive ? "Not connected: what you type is not sent" : trouble || (ending && `It has ended${ending.exitStatus === null ? "" : ` with status ${ending.exitStatus}`}`);
+  const said = !isLive ? "Not connected: what you type is not sent" : trouble || (ending && `The agent has exited${ending.exitStatus === null ? "" : ` with status ${ending.exitStatus}`}`);
   return (
     <>
       <div className={isLive ? "whole" : "whole away"} ref={place} data-agent={agent} />
@@ -153,7 +153,7 @@ function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent
       <ReadOut screen={screen} />
       {selected && <button type="button" onClick={() => void copy().then(() => screen.terminal.focus())}>Copy</button>}
       <button type="button" onClick={search}>Search <kbd>/</kbd></button>
-      {detail.status === "active" && <button type="button" title="Change the size of its terminal, for everybody who looks" onClick={fit}>Fit</button>}
+      {detail.status === "active" && <button type="button" title="Change the size of its terminal, for all viewers" onClick={fit}>Fit</button>}
       <a className="button" title="Replay what it printed" href={sessionHref(detail.sessionId, "files", `logs/agent-${agent.id}.cast`)}>Replay</a>
       {detail.status === "active" && <Restart agent={agent} detail={detail} />}
     </>
@@ -198,10 +198,10 @@ function Restart({ agent, detail }: { agent: Agent; detail: SessionDetail }): Re
       {asking && (
         <Dialog title={`Restart ${agent.id}`} close={() => setAsking(false)}>
           <h2>Restart {agent.id}?</h2>
-          <p>It has not ended ({agent.state}). Its program is ended and begun again in the same place.</p>
+          <p>It is still running ({agent.state}). Its program is stopped and started again in the same pane.</p>
           <div className="bar">
-            <button type="button" className="strong" onClick={() => void restart()}>End and restart</button>
-            <button type="button" onClick={() => setAsking(false)}>Leave it</button>
+            <button type="button" className="strong" onClick={() => void restart()}>Stop and restart</button>
+            <button type="button" onClick={() => setAsking(false)}>Cancel</button>
           </div>
         </Dialog>
       )}
@@ -240,8 +240,8 @@ function Search({ screen, close }: { screen: Screen; close: () => void }): React
         }}
       />
       <span className="quiet" role="status">{text && found ? (found.of ? `${found.at} of ${found.of}` : "nothing found") : ""}</span>
-      <button type="button" onClick={() => screen.search.findPrevious(text, options)}>Earlier</button>
-      <button type="button" onClick={() => screen.search.findNext(text, options)}>Later</button>
+      <button type="button" onClick={() => screen.search.findPrevious(text, options)}>Previous</button>
+      <button type="button" onClick={() => screen.search.findNext(text, options)}>Next</button>
       <button type="button" onClick={close}>Close</button>
     </form>
   );

@@ -22,7 +22,7 @@ export function ApprovalsPage(): ReactNode {
       </div>
       {problem && <ProblemBox problem={problem} retry={() => void live.fetchApprovals()} />}
       {!value && !problem && <Loading what="approvals" />}
-      {value?.length === 0 && <Empty>Nobody waits for an answer.</Empty>}
+      {value?.length === 0 && <Empty>No agent is waiting for an answer.</Empty>}
       <ul className="approvals">
         {value?.map((approval) => <Asking key={`${approval.sessionId}/${approval.agent}`} approval={approval} />)}
       </ul>
@@ -56,7 +56,7 @@ export function Asking({ approval, small = false }: { approval: Approval; small?
           <span className="quiet">{session} · {approval.provider} · {approval.kind} · {ago(approval.since, now)} · told by {approval.source}</span>
         </header>
       )}
-      <p className="question">{approval.text || `It asks (${approval.kind})`}</p>
+      <p className="question">{approval.text || `It asks a question (${approval.kind})`}</p>
       {approval.screen && !small && <pre tabIndex={0} aria-label={`Screen of ${approval.agent}`}>{approval.screen.trimEnd()}</pre>}
       {approval.canAnswer ? (
         <div className="bar">
@@ -76,6 +76,6 @@ function NotifyButton(): ReactNode {
   if (permission === "granted") return <span className="quiet">This browser notifies you while the page is in the background.</span>;
   if (permission === "denied") return <span className="quiet">Notifications are blocked in this browser's settings.</span>;
   return (
-    <button type="button" onClick={() => void askToNotify().then(setPermission)}>Notify me when somebody asks</button>
+    <button type="button" onClick={() => void askToNotify().then(setPermission)}>Notify me when an agent asks</button>
   );
 }

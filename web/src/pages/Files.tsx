@@ -31,7 +31,7 @@ export function FilesView({ detail, file }: { detail: SessionDetail; file: strin
         {problem && file !== "" ? <ProblemBox problem={problem} retry={again} /> : !kind && <Loading what="the folder" />}
         {kind === "directory" && <Empty>Choose a file. Recordings (<code>.cast</code>, in <code>logs</code>) can be replayed.</Empty>}
         {kind === "file" && <FileView key={file} detail={detail} file={file} />}
-        {kind === "absent" && <Empty>There is no <code>{name}</code> here any more.</Empty>}
+        {kind === "absent" && <Empty><code>{name}</code> no longer exists.</Empty>}
         {(kind === "link" || kind === "other") && <Empty><code>{name}</code> is no file{kind === "link" && ": links are not followed"}.</Empty>}
       </section>
     </div>
@@ -60,7 +60,7 @@ function Folder({ id, at, file }: { id: string; at: string; file: string }): Rea
   const { value, problem, again } = useListing(id, at);
   if (problem) return <ProblemBox problem={problem} retry={again} />;
   if (value?.path !== at) return <Loading what="files" />;
-  if (value.entries.length === 0) return <Empty>Nothing is in here.</Empty>;
+  if (value.entries.length === 0) return <Empty>This folder is empty.</Empty>;
   return (
     <ul className="folder">
       {value.entries.map((entry) => {
@@ -114,7 +114,7 @@ function TextView({ detail, file }: { detail: SessionDetail; file: string }): Re
       </div>
       {problem && <ProblemBox problem={problem} retry={again} />}
       {!value && !problem && <Loading what="the file" />}
-      {value?.binary && <Empty>This is not text. Download it to look at it with a program of its own.</Empty>}
+      {value?.binary && <Empty>This is not a text file. Download it to open it in another program.</Empty>}
       {text && !text.whole && <Pieces part={text} go={setFrom} />}
       {text && <Shown file={file} text={text.text} look={text.whole ? look : "source"} />}
     </>
@@ -135,15 +135,15 @@ function Pieces({ part, go }: { part: Part; go: (from: number) => void }): React
   return (
     <div className="bar" role="group" aria-label="Pieces">
       <span className="quiet" role="status">Large: this is {bytes(part.from)} to {bytes(end)} of {bytes(part.size)}.</span>
-      <button type="button" disabled={part.from === 0} onClick={() => go(Math.max(0, part.from - part.most))}>Earlier</button>
-      <button type="button" disabled={end >= part.size} onClick={() => go(end)}>Later</button>
+      <button type="button" disabled={part.from === 0} onClick={() => go(Math.max(0, part.from - part.most))}>Previous</button>
+      <button type="button" disabled={end >= part.size} onClick={() => go(end)}>Next</button>
     </div>
   );
 }
 
 function Shown({ file, text, look }: { file: string; text: string; look: Look }): ReactNode {
   if (look === "diff") return <Difference file={file} text={text} />;
-  if (text === "") return <Empty>Nothing is in it.</Empty>;
+  if (text === "") return <Empty>This file is empty.</Empty>;
   if (look === "page" && /\.md$/i.test(file)) return <Markdown text={text} />;
   return <pre className="text" tabIndex={0} aria-label="Content">{plain(text)}</pre>;
 }

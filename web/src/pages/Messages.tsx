@@ -29,7 +29,7 @@ export function MessagesView({ session, detail }: { session: Watched; detail: Se
         </label>
         {problem && <ProblemBox problem={problem} retry={() => void session.fetchMessages()} />}
         {!shown && !problem && <Loading what="messages" />}
-        {shown?.length === 0 && <Empty>No messages yet. Write one: the agents answer where they can.</Empty>}
+        {shown?.length === 0 && <Empty>No messages yet. Write one; the agents answer if they can.</Empty>}
         {value && value.length < total && (
           <p className="quiet">
             The newest {value.length} of {total}. <button type="button" className="plain" onClick={() => void session.fetchOlder()}>Show older</button>

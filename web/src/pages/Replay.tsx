@@ -67,7 +67,7 @@ async function load(api: Api, sessionId: string, file: string, cast: Cast, tell:
     done += part.data.length;
     if (!tell(done, size)) return;
   }
-  if (done === 0) throw new Error("Nothing was recorded yet");
+  if (done === 0) throw new Error("Nothing has been recorded yet");
 }
 
 function Deck({ loaded }: { loaded: Loaded }): ReactNode {
@@ -128,7 +128,7 @@ function Deck({ loaded }: { loaded: Loaded }): ReactNode {
         <button type="button" className="strong" onClick={toggle}>{playing ? "Pause" : "Play"}</button>
         <input
           type="range"
-          aria-label="Moment of the recording"
+          aria-label="Position in the recording"
           aria-valuetext={`${at.toFixed(1)} of ${end.toFixed(1)} seconds`}
           min={0}
           max={end}
@@ -145,7 +145,7 @@ function Deck({ loaded }: { loaded: Loaded }): ReactNode {
       </div>
       <div className="whole" ref={place} role="group" aria-label="Recorded terminal" />
       <p className="quiet keys">
-        {loaded.done < loaded.size && <strong role="status">{bytes(loaded.done)} of {bytes(loaded.size)} {loaded.size > MOST ? "can be played" : "are here"} · </strong>}
+        {loaded.done < loaded.size && <strong role="status">{bytes(loaded.done)} of {bytes(loaded.size)} {loaded.size > MOST ? "can be played" : "loaded"} · </strong>}
         <kbd>Space</kbd> play · <kbd>←</kbd> <kbd>→</kbd> {STEP} s · <kbd>Home</kbd> <kbd>End</kbd> · <kbd>+</kbd> <kbd>-</kbd> speed · long pauses are skipped
       </p>
     </div>

@@ -65,14 +65,14 @@ function Plots(): ReactNode {
   return (
     <div className="plots">
       {has("host.cpu") && <Plot title="CPU of the machine (cores)" times={times} lines={one({ "host.cpu": "in use", mas_cpu_cores: "by sessions" })} format={plain} />}
-      {has("host.memory") && <Plot title="Memory of the machine" times={times} lines={one({ "host.memory": "all", "host.memoryFree": "free", mas_memory_bytes: "taken by sessions" })} format={bytes} />}
-      {has("host.disk") && <Plot title="Disk of the machine" times={times} lines={one({ "host.disk": "all", "host.diskFree": "free", mas_disk_bytes: "taken by sessions" })} format={bytes} />}
+      {has("host.memory") && <Plot title="Memory of the machine" times={times} lines={one({ "host.memory": "total", "host.memoryFree": "free", mas_memory_bytes: "used by sessions" })} format={bytes} />}
+      {has("host.disk") && <Plot title="Disk of the machine" times={times} lines={one({ "host.disk": "total", "host.diskFree": "free", mas_disk_bytes: "used by sessions" })} format={bytes} />}
       <Plot title="Messages per minute" times={traffic.times} lines={traffic.lines} format={plain} />
       <Plot title="Deliveries by state" times={times} lines={by("mas_messages.")} format={plain} />
       <Plot title="Agents by state" times={times} lines={by("mas_agents.")} format={plain} />
       <Plot title="Sessions by status" times={times} lines={by("mas_sessions.")} format={plain} />
       <Plot title="Processes of all sessions" times={times} lines={one({ mas_processes: "processes" })} format={plain} />
-      <Plot title="How late the server is (ms)" times={times} lines={one({ mas_event_loop_lag_seconds: "now", mas_event_loop_lag_max_seconds: "at worst" }).map(inMs)} format={plain} />
+      <Plot title="Delay of the server (ms)" times={times} lines={one({ mas_event_loop_lag_seconds: "now", mas_event_loop_lag_max_seconds: "worst" }).map(inMs)} format={plain} />
     </div>
   );
 }

@@ -23,7 +23,7 @@ const TABS: readonly [Tab, string][] = [
   ["team", "Team"],
   ["messages", "Messages"],
   ["files", "Files"],
-  ["numbers", "Numbers"],
+  ["numbers", "Usage"],
 ];
 
 export default function SessionPage({ route }: { route: Here }): ReactNode {
@@ -85,9 +85,9 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
         </h1>
         <SessionBadge session={detail} now={now} />
         {detail.reason && <span className="quiet">{detail.reason}</span>}
-        {detail.tier && <span className="quiet" title="How far the kernel isolates its agents">isolation {detail.tier}</span>}
+        {detail.tier && <span className="quiet" title="How well the kernel isolates its agents">isolation {detail.tier}</span>}
         {detail.status === "active" && <States agents={detail.agents} />}
-        <nav className="tabs" aria-label="Of this session">
+        <nav className="tabs" aria-label="This session">
           {TABS.map(([tab, label]) => (
             <a key={tab} href={sessionHref(route.id, tab)} aria-current={route.tab === tab ? "page" : undefined}>{label}</a>
           ))}

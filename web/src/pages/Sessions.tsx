@@ -45,7 +45,7 @@ export function SessionsPage(): ReactNode {
         <h1>Sessions</h1>
         <input type="search" aria-label="Search sessions" placeholder="Name, id, team, agent, provider" value={query} onChange={(event) => setQuery(event.target.value)} />
         <fieldset className="chips">
-          <legend className="unseen">Which</legend>
+          <legend className="unseen">Filter</legend>
           {FILTERS.map((one) => (
             <label key={one} className={one === filter ? "chip on" : "chip"}>
               <input type="radio" name="filter" checked={one === filter} onChange={() => keepFilter(one)} /> {one}
@@ -62,10 +62,10 @@ export function SessionsPage(): ReactNode {
 }
 
 function Nothing({ filtered }: { filtered: boolean }): ReactNode {
-  if (filtered) return <Empty>No session is like that.</Empty>;
+  if (filtered) return <Empty>No session matches.</Empty>;
   return (
     <Empty>
-      <p>No sessions yet. A session is one team of agents in a directory of its own.</p>
+      <p>No sessions yet. A session is a team of agents that work in their own directory.</p>
       <a className="button strong" href="#/new">Start a team</a>
     </Empty>
   );
@@ -118,7 +118,7 @@ function Table({ sessions, teams }: { sessions: readonly SessionInfo[]; teams: r
             <th scope="col" className="number">Disk</th>
             <th scope="col" className="number">Last activity</th>
             <th scope="col" className="number">Age</th>
-            <th scope="col"><span className="unseen">What to do</span></th>
+            <th scope="col"><span className="unseen">Actions</span></th>
           </tr>
         </thead>
         <tbody>
@@ -187,7 +187,7 @@ const Row = memo(function Row({ session, team, stats, marked, busy, tiers, now, 
 function Bulk({ chosen, busy, act }: { chosen: readonly SessionInfo[]; busy: Verb | null; act: Act }): ReactNode {
   const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => chosen.some((session) => VERBS[verb].from.includes(session.status)));
   return (
-    <div className="bulk" role="group" aria-label="With the selected">
+    <div className="bulk" role="group" aria-label="Selected sessions">
       <span>{count(chosen.length, "session")} selected</span>
       {verbs.map((verb) => {
         const on = chosen.filter((session) => VERBS[verb].from.includes(session.status));

@@ -6,7 +6,7 @@ export function SignIn(): ReactNode {
   return (
     <main className="signin" id="main">
       <h1>Sign in</h1>
-      <p>This browser may not look at the teams here yet. In a terminal, in the workspace:</p>
+      <p>This browser is not signed in. In a terminal, in the workspace, run:</p>
       <pre><code>mas url</code></pre>
       <p>It prints an address that signs this browser in, once, within five minutes.</p>
       <button type="button" className="strong" onClick={() => location.reload()}>I have signed in</button>

@@ -88,7 +88,7 @@ function Form({ choices }: { choices: Choices }): ReactNode {
   return (
     <form className="start" ref={place} onSubmit={(event) => void submit(event)}>
       <Field label="Name" error={errorFor(errors, "name")}>
-        {(props) => <input {...props} placeholder="what it is for, if you like" value={form.name} onChange={(event) => change({ name: event.target.value })} />}
+        {(props) => <input {...props} placeholder="optional, such as what it is for" value={form.name} onChange={(event) => change({ name: event.target.value })} />}
       </Field>
       <Field label="Team" error={errorFor(errors, "team") || team?.problem || ""} more={team?.description}>
         {(props) => (
@@ -161,8 +161,8 @@ interface Part {
 }
 
 const MEANT: Record<string, string> = {
-  auto: "auto: as far as this machine can",
-  require: "require: all of it, or do not start",
+  auto: "auto: as much as this machine supports",
+  require: "require: full isolation, or do not start",
   off: "off: file permissions only",
 };
 
@@ -187,11 +187,11 @@ function Limits({ field, form, change, errors }: Part & { field: FieldSchema | u
   const known = Object.entries(field?.properties ?? {});
   if (known.length === 0) return null;
   const each = known.find(([, inner]) => inner.properties);
-  const rows: [string, string, string[]][] = [["Of the session", "", known.filter(([, inner]) => !inner.properties).map(([name]) => name)]];
-  if (each) rows.push(["Of each agent", `${each[0]}.`, Object.keys(each[1].properties ?? {})]);
+  const rows: [string, string, string[]][] = [["Whole session", "", known.filter(([, inner]) => !inner.properties).map(([name]) => name)]];
+  if (each) rows.push(["Each agent", `${each[0]}.`, Object.keys(each[1].properties ?? {})]);
   return (
     <Fold title="Limits" open={Object.values(form.limits).some(Boolean)} wrong={errorFor(errors, "limits") !== ""}>
-      <p className="quiet">What is left empty is as the workspace or the team says.</p>
+      <p className="quiet">Empty fields use the limits of the workspace or the team.</p>
       {rows.map(([label, prefix, names]) => (
         <fieldset key={label} className="limits">
           <legend>{label}</legend>

@@ -62,7 +62,7 @@ export function Composer({ session, detail, target: first, fixed = false, sent }
       <textarea
         aria-label={fixed ? `Message to ${first}` : "Message"}
         rows={3}
-        placeholder={detail.status === "active" ? "Message" : "The session is not running: a message waits until it is"}
+        placeholder={detail.status === "active" ? "Message" : "The session is not running: restore it to send a message"}
         value={text}
         onChange={(event) => {
           id.current = null;

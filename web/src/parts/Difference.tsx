@@ -12,7 +12,7 @@ export function Difference({ file, text }: { file: string; text: string }): Reac
   const { api } = useMas();
   const { value, problem, again } = useLoaded(() => api.text("/template-file", { path: file }), [file]);
   const changes = useMemo(() => (value === null ? [] : shortened(diff(value, text))), [value, text]);
-  if (problem?.status === 404) return <Empty>There is no template of this file: the session made it.</Empty>;
+  if (problem?.status === 404) return <Empty>This file has no template: it was created in the session.</Empty>;
   if (problem) return <ProblemBox problem={problem} retry={again} />;
   if (value === null) return <Loading what="the template" />;
   if (changes.every((change) => change === null)) return <Empty>The same as the template.</Empty>;

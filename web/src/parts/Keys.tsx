@@ -5,13 +5,13 @@ import { Dialog } from "./basics.tsx";
 
 const KEYS: readonly [string, readonly [string, string][]][] = [
   ["Everywhere", [["Ctrl K", "go to a session, an agent or a page"], ["?", "show these keys"], ["Tab", "next link, button or field"]]],
-  ["A session", [["m", "write a message, to the agent that is chosen"], ["Ctrl ↵", "send it"]]],
+  ["A session", [["m", "write a message to the chosen agent"], ["Ctrl ↵", "send it"]]],
   ["Its team", [["j k ← → ↑ ↓", "choose an agent"], ["Enter", "open its terminal and type"]]],
   [
     "A terminal, while typing",
-    [["Ctrl ]", "stop typing, back to the page"], ["Ctrl Shift C", "copy what is selected"], ["Ctrl Shift F", "search"]],
+    [["Ctrl ]", "stop typing, back to the page"], ["Ctrl Shift C", "copy the selection"], ["Ctrl Shift F", "search"]],
   ],
-  ["A terminal, otherwise", [["Enter", "type"], ["j k", "next agent, the one before"], ["/", "search"], ["Esc", "back to the team"]]],
+  ["A terminal, otherwise", [["Enter", "type"], ["j k", "next or previous agent"], ["/", "search"], ["Esc", "back to the team"]]],
   ["A recording", [["Space", "play, pause"], ["← →", "five seconds"], ["Home End", "beginning, end"], ["+ -", "faster, slower"]]],
 ];
 

@@ -15,8 +15,8 @@ interface Place {
 const PLACES: readonly Place[] = [
   { label: "Sessions", detail: "all teams", href: "#/" },
   { label: "Start a team", detail: "new session", href: "#/new" },
-  { label: "Approvals", detail: "who waits for an answer", href: "#/approvals" },
-  { label: "Server", detail: "health and numbers", href: "#/server" },
+  { label: "Approvals", detail: "agents that wait for an answer", href: "#/approvals" },
+  { label: "Server", detail: "health and usage", href: "#/server" },
 ];
 const MOST = 12;
 
@@ -82,7 +82,7 @@ export function Palette({ close }: { close: () => void }): ReactNode {
           </li>
         ))}
       </ul>
-      {places.length === 0 && <p className="quiet">Nothing is called so.</p>}
+      {places.length === 0 && <p className="quiet">No match.</p>}
     </Dialog>
   );
 }

@@ -22,7 +22,7 @@ const SIGNS: Record<AgentState | Status | "lost", string> = {
 };
 
 export function Badge({ state, source, text, small = false }: { state: AgentState | Status | "lost"; source?: string; text?: string; small?: boolean }): ReactNode {
-  const title = [small && state, text, source && `told by ${source}`].filter(Boolean).join(" · ");
+  const title = [small && state, text, source && `reported by ${source}`].filter(Boolean).join(" · ");
   return (
     <span className={`badge is-${state}`} title={title || undefined}>
       <span aria-hidden="true">{SIGNS[state] ?? "?"}</span> {small ? <span className="unseen">{state}</span> : state}

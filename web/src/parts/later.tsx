@@ -12,7 +12,7 @@ export function later<P extends object>(load: () => Promise<{ default: Component
     try {
       Known ??= (await load()).default;
     } catch {
-      throw new Problem(0, "unreachable", "This part of the page did not come. If the server was upgraded, load the page again.");
+      throw new Problem(0, "unreachable", "This part of the page did not load. If the server was upgraded, reload the page.");
     }
   };
   return function Later(props: P): ReactNode {
