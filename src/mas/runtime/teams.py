@@ -83,7 +83,7 @@ _WHAT_IS_LEFT: tuple[Command, ...] = (
     ["list-sessions", "-F", "#{session_name}"],
     ["show-options", "-sv", "exit-empty"],
 )
-_REOPENED = "mas-reopened"
+_OPENED, _REOPENED = "mas-opened", "mas-reopened"
 _OURS = "mas-ours"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
@@ -133,13 +133,15 @@ class TmuxTeams:
         scope = self._servers.scope_for(server, team.name)
         for _ in range(_TRIES):
             before, scope = scope, ()
+            is_ours = False
             try:
                 # Panes start in the directory of this client: a `-c` argument would be expanded as a format.
                 first, *rest = _batches(_opening(team))
                 shown = server.alone(*first, cwd=team.directory, before=before)
+                is_ours = True
                 return [shown, *(server.run(*batch, cwd=team.directory) for batch in rest)][-1]
             except TmuxFailed as error:
-                if error.said.startswith("duplicate session"):
+                if not is_ours and _OPENED not in error.printed.split() and team.name in sessions_at(server):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
                 self.close(Place(server.socket, team.name, team.home))
                 failed = error
@@ -434,7 +436,8 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
     """All of a team as one chain of commands."""
     width, height = _window_size(max(len(window.panes) for window in team.windows))
     # Hooks on new sessions run before they can be taken away; the window they find is replaced by the first of ours.
-    yield ["new-session", "-d", "-s", team.name, "-x", str(width), "-y", str(height), *_PLACEHOLDER]
+    size = ["-x", str(width), "-y", str(height)]
+    yield ["new-session", "-d", "-P", "-F", _OPENED, "-s", team.name, *size, *_PLACEHOLDER]
     mark = Place("", team.name, team.home).team
     # At once: should anything fail from here on, this is what tells whose the tmux session is.
     yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPENING}"]

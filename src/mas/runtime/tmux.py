@@ -34,9 +34,11 @@ Command = Sequence[str]
 class TmuxFailed(NoTmux):
     """tmux answered, and the answer was no."""
 
-    def __init__(self, command: str, said: str) -> None:
+    def __init__(self, command: str, said: str, printed: str = "") -> None:
         super().__init__(f"tmux refused {command}: {said or 'no reason given'}", "mas doctor")
         self.said = said
+        self.printed = printed
+        """What the commands before the refused one printed."""
 
 
 def not_installed() -> NoTmux:
@@ -183,9 +185,10 @@ class PreparedClient:
 
 
 def _said(command: str, status: int, printed: bytes, told: bytes) -> str:
+    text = printed.decode("utf-8", "surrogateescape")
     if status:
-        raise TmuxFailed(command, told.decode("utf-8", "replace").strip())
-    return printed.decode("utf-8", "surrogateescape")
+        raise TmuxFailed(command, told.decode("utf-8", "replace").strip(), text)
+    return text
 
 
 @contextmanager
