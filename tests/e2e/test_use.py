@@ -137,7 +137,7 @@ def test_where_the_system_tells_nothing_of_processes_tmux_says_who_lives(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = site.start(*ASLEEP)
-    monkeypatch.setattr("mas.runtime.usage._processes", lambda: iter(()))
+    monkeypatch.setattr("mas.runtime.usage._processes", dict)
     (found,) = site.local().stats().sessions
     assert (found.session_id, found.live_agents, found.processes) == (session, 1, 0)
 

@@ -14,7 +14,7 @@ import sys
 import termios
 import time
 
-from mas.pane.processes import Process, adopt_orphans, die_with_parent, kill_descendants, left_behind
+from mas.pane.processes import Process, adopt_orphans, die_with_parent
 from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.agent.launch import launch_path, read_launch, was_cut_short
 from mas.store.files.descriptors import DIRECTORY
@@ -109,6 +109,7 @@ class _Runner:
     def run(self, program: str, process: Process, master: int) -> int:
         """Stay with the agent to its end, and end what it left; answers how it ended."""
         # Only now: the agent is on its way, and has not waited for this.
+        from mas.pane.leftovers import kill_descendants, left_behind
         from mas.pane.logs import Record
         from mas.pane.relay import Relay, sources_of
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from mas.pane.processes import SIGKILL, descendants
+from mas.pane.processes import SIGKILL
+from mas.runtime.proc import PAGE, children, descendants, has_children_lists, own_memory, pages, shared_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _BETWEEN = 0.5
 _BETWEEN_COUNTS = 2.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _XFSZ = 25
 _SCOPE = "scope:"
 # A program's end by a signal, as its parent hears of it: itself, or as a shell or an init of its own puts it.
@@ -125,16 +125,14 @@ def _in_own_group(name: str) -> str:
 
 def below(pid: int) -> list[int]:
     """Every process below one; the kernel keeps lists of them, or all have to be looked at."""
-    if not os.path.exists("/proc/thread-self/children"):
+    if not has_children_lists():
         return list(descendants(pid))
     found: list[int] = []
     left = [pid]
     while left:
         parent = left.pop()
         try:
-            for thread in os.listdir(f"/proc/{parent}/task"):
-                with open(f"/proc/{parent}/task/{thread}/children", encoding="ascii") as file:
-                    left += map(int, file.read().split())
+            left += children(parent)
         except OSError:
             # It has ended; what it started is the launcher's now, and below it.
             pass
@@ -144,25 +142,11 @@ def below(pid: int) -> list[int]:
 
 def resident(pids: Iterable[int]) -> int:
     """The memory of processes, what they share counted each time: quickly told, and never too little."""
-    return sum(_field(f"/proc/{pid}/statm", 1) for pid in pids) * _PAGE
+    return sum(pages(pid)[0] for pid in pids) * PAGE
 
 
 def proportional(pids: Iterable[int]) -> int:
     """The memory of processes, what they share counted once."""
-    total = 0
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-                total += next((int(line.split()[1]) for line in file if line.startswith(b"Pss:")), 0) << 10
-        except OSError:
-            # Not to be looked at so closely, or gone: then what it has for itself.
-            total += max(0, _field(f"/proc/{pid}/statm", 1) - _field(f"/proc/{pid}/statm", 2)) * _PAGE
-    return total
-
-
-def _field(path: str, number: int) -> int:
-    try:
-        with open(path, "rb") as file:
-            return int(file.read().split()[number])
-    except (OSError, IndexError):
-        return 0
+    known = ((pid, shared_once(pid)) for pid in pids)
+    # One not to be looked at so closely, or gone: what it has for itself.
+    return sum(own_memory(pid) if memory is None else memory for pid, memory in known)

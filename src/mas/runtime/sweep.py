@@ -51,6 +51,8 @@ def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ())
     """
     import psutil
 
+    from mas.runtime.proc import children, has_children_lists
+
     found: dict[int, psutil.Process] = {}
     elsewhere: str | None = None
     for pid, environ in _marked(owner):
@@ -59,12 +61,14 @@ def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ())
             continue
         with suppress(psutil.Error):
             found[pid] = psutil.Process(pid)
+    listed = has_children_lists()
     below = [*roots, *held]
     while below:
         pid = below.pop()
         try:
-            found[pid] = psutil.Process(pid)
-            below += _children(pid)
+            found[pid] = process = psutil.Process(pid)
+            # Without the lists of the kernel, psutil looks at all processes.
+            below += children(pid) if listed else [child.pid for child in process.children()]
         except (psutil.Error, OSError):
             continue
     for pid in _in_namespaces_of(found):
@@ -186,23 +190,6 @@ def _environs() -> Iterator[tuple[int, bytes]]:
         if name.isdigit():
             with suppress(OSError), open(f"/proc/{name}/environ", "rb", buffering=0) as file:
                 yield int(name), b"\0" + file.read() + b"\0"
-
-
-def _children(pid: int) -> list[int]:
-    """What a process started. The kernel keeps a list for every thread; psutil would look at all processes."""
-    if not os.path.exists("/proc/thread-self/children"):
-        import psutil
-
-        return [child.pid for child in psutil.Process(pid).children()]
-    found = []
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                found += [int(word) for word in file.read().split()]
-        except OSError:
-            # The thread has ended; its children are another one's now.
-            continue
-    return found
 
 
 def end_agent(owner: Owner, launcher: int | None, grace: float) -> list[int]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from threading import Lock
 from typing import NamedTuple
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+from mas.runtime import proc
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Smaller processes share next to nothing but programs and libraries.
-_LARGE = (4 << 20) // _PAGE
+_LARGE = (4 << 20) // proc.PAGE
 # What a process shares may change without its doing.
 _STALE = 10.0
 _MOMENT = 0.2
@@ -77,10 +78,10 @@ class Meter:
         """
         with self._lock:
             if self._at is None:
-                processes = dict(_processes())
+                processes = _processes()
                 self._note_shares(tuple(self._launchers(sessions, processes)), processes)
                 time.sleep(_MOMENT)
-            processes = dict(_processes())
+            processes = _processes()
             launchers = self._launchers(sessions, processes)
             uses, host = self._look(tuple(launchers), processes)
             return {launchers[pid]: (pid, use) for pid, use in uses.items()}, host
@@ -124,7 +125,9 @@ class Meter:
     def _note_shares(self, launchers: tuple[int, ...], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
         """How much of the processor each took since the last look; answers which processes are below whom."""
         now = time.monotonic()
-        trees = _trees(launchers, processes)
+        trees = proc.trees(
+            (pid for pid in launchers if pid in processes), {pid: one.parent for pid, one in processes.items()}
+        )
         seconds = {
             launcher: sum(processes[pid].ticks + processes[pid].waited for pid in tree) / _TICKS
             for launcher, tree in trees.items()
@@ -151,45 +154,24 @@ class Meter:
         before = self._memory.get(pid)
         if before and before[:2] == (process.begun, process.pages) and now < before[2] + _STALE:
             return before
-        memory = _shared_once(pid) if process.pages >= _LARGE else None
+        memory = proc.shared_once(pid) if process.pages >= _LARGE else None
         if memory is None:
-            memory = _own_pages(pid) * _PAGE
+            memory = proc.own_memory(pid)
         # Not all at the same time again.
         return process.begun, process.pages, now - (pid % 16) / 16 * _STALE / 2, memory
 
 
-def _processes() -> Iterator[tuple[int, _Process]]:
-    """Every process, by one read each; nothing where there is no /proc."""
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return
-    for name in names:
-        if not name.isdigit():
-            continue
-        try:
-            fd = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            line = os.read(fd, 1024)
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
-        # The program's name stands in brackets and may hold anything, brackets too.
-        fields = line[line.rfind(b")") + 2 :].split()
-        if fields and fields[0] != b"Z":
-            yield (
-                int(name),
-                _Process(
-                    parent=int(fields[1]),
-                    begun=int(fields[19]),
-                    ticks=int(fields[11]) + int(fields[12]),
-                    waited=int(fields[13]) + int(fields[14]),
-                    pages=int(fields[21]),
-                ),
-            )
+def _processes() -> dict[int, _Process]:
+    return {
+        pid: _Process(
+            parent=int(fields[1]),
+            begun=int(fields[19]),
+            ticks=int(fields[11]) + int(fields[12]),
+            waited=int(fields[13]) + int(fields[14]),
+            pages=int(fields[21]),
+        )
+        for pid, _, fields in proc.living()
+    }
 
 
 def _role(pid: int) -> _Role | None:
@@ -206,40 +188,6 @@ def _role(pid: int) -> _Role | None:
         return _NO_ROLE
     directory, session = os.path.split(os.path.realpath(os.fsdecode(words[-2])))
     return directory, session, os.fsdecode(words[-1])
-
-
-def _trees(launchers: Iterable[int], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
-    """Each of the launchers that is there, with all below it; they adopt what loses its parent."""
-    children: dict[int, list[int]] = {}
-    for pid, process in processes.items():
-        children.setdefault(process.parent, []).append(pid)
-    trees = {}
-    for launcher in launchers:
-        if launcher in processes:
-            tree = [launcher]
-            for pid in tree:
-                tree += children.get(pid, ())
-            trees[launcher] = tree
-    return trees
-
-
-def _shared_once(pid: int) -> int | None:
-    """The memory of a process, what it shares counted in part; None if it may not be looked at so closely."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith(b"Pss:"))
-    except (OSError, StopIteration):
-        return None
-
-
-def _own_pages(pid: int) -> int:
-    """The pages a process has but from files."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            fields = file.read().split()
-        return max(0, int(fields[1]) - int(fields[2]))
-    except (OSError, IndexError):
-        return 0
 
 
 def _machine_memory() -> tuple[int, int]:
