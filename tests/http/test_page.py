@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from mas.http.page import router
-from mas.http.page_files import Page
+from mas.http.browser import router
+from mas.http.page import Page
 from tests.served import Served
 
 

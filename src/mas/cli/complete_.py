@@ -85,17 +85,7 @@ def _where(line: Line, args: Arguments) -> Arguments:
 
 def _read(given: list[str]) -> Line:
     """Understand a line as the parsers would, had it ended here."""
-    # bash hands over `--team=so` and `web:21` as three words, other shells as one.
-    *before, start = [*given, ""] if given[-1] in ("=", ":") else given
-    before, session = _joined([word for word in before if word != "="])
-    glued = ""
-    if start.startswith("--") and "=" in start:
-        option, _, start = start.partition("=")
-        glued = f"{option}="
-        before.append(option)
-    elif ":" in start and not start.startswith("-"):
-        session, _, start = start.rpartition(":")
-        glued = f"{session}:"
+    before, start, glued, session = _typed(given)
     actions = top_parser()._actions
     command: str | None = None
     words: list[str] = []
@@ -121,19 +111,33 @@ def _read(given: list[str]) -> Line:
     return Line(start, glued, command, actions, words, options, asked, only_words, session)
 
 
-def _joined(words: list[str]) -> tuple[list[str], str | None]:
-    """The words with those put together that bash cut at a colon, and what stands before a last colon."""
+def _typed(given: list[str]) -> tuple[list[str], str, str, str | None]:
+    """The words before, what of the last one is being completed, what stands before that in it, and its session."""
+    *before, start = _joined(given)
+    is_cut = start != given[-1]
+    glued, session = "", None
+    if start.startswith("--") and "=" in start:
+        option, _, start = start.partition("=")
+        glued = f"{option}="
+        before.append(option)
+    if ":" in start and not start.startswith("-"):
+        session, _, start = start.rpartition(":")
+        glued += f"{session}:"
+    return before, start, "" if is_cut else glued, session
+
+
+def _joined(given: list[str]) -> list[str]:
+    """bash hands over `--team=so` and `web:21` as three words, other shells as one."""
     joined: list[str] = []
     glue = False
-    for word in words:
-        if joined and (glue or word == ":"):
+    for word in given:
+        is_sign = word in ("=", ":")
+        if joined and (glue or is_sign):
             joined[-1] += word
         else:
             joined.append(word)
-        glue = word == ":"
-    if not glue:
-        return joined, None
-    return joined[:-1], joined[-1].rpartition(":")[0]
+        glue = is_sign
+    return joined
 
 
 def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:

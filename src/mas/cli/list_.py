@@ -61,15 +61,16 @@ def _find(mas: Mas, args: Arguments, out: Render) -> SessionList:
     if out.as_json and args.sort is None and len(args.status) <= 1:
         # As the API gives it.
         return mas.list(args.status[0] if args.status else None, args.limit, args.offset, agents=True)
-    gone = [mas.list(word, agents=out.as_json) for word in Gone if word in args.status]
-    kept = [mas.list(agents=out.as_json)] if not args.status or set(args.status) - set(Gone) else []
-    sessions = [info for page in kept for info in page.sessions if _is_wanted(info, args.status)]
-    sessions += [info for page in gone for info in page.sessions]
+    words: list[str | None] = [word for word in Gone if word in args.status]
+    if len(words) < len(args.status) or not words:
+        words.insert(0, None)
+    pages = [mas.list(word, agents=out.as_json) for word in words]
+    sessions = [info for page in pages for info in page.sessions if _is_wanted(info, args.status)]
     _sort(sessions, args.sort)
     if out.as_json and args.sort is None:
         sessions.reverse()
     end = None if args.limit is None else args.offset + args.limit
-    warnings = tuple(warning for page in (*kept, *gone) for warning in page.warnings)
+    warnings = tuple(warning for page in pages for warning in page.warnings)
     return SessionList(tuple(sessions[args.offset : end]), len(sessions), warnings)
 
 

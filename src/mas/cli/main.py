@@ -197,9 +197,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
             raise BadInput(f"mas {command} has no --{name}", f"mas {command} --help")
         setattr(args, name.replace("-", "_"), None)
     args.workspace = args.workspace or top.workspace
-    options = ServerOptions(
-        args.url or top.url, args.token or top.token, args.token_file or top.token_file, args.ca or top.ca
-    )
+    options = ServerOptions(*(getattr(args, name) or getattr(top, name) for name in ServerOptions._fields))
     args.server = _server(command, module, options, args.workspace)
     shape = getattr(args, "output", None)
     args.json = out.as_json = args.json or top.json or shape == "json"

@@ -17,14 +17,13 @@ from mas.http import (
     about,
     agents,
     approvals,
+    browser,
     events,
     files,
     maintenance,
     messages,
-    page,
     runs,
     sessions,
-    signin,
     terminal,
 )
 from mas.http.errors import add_handlers
@@ -41,7 +40,7 @@ _BETWEEN_DISK_LOOKS = 5.0
 # How long a server that starts waits for work that was cut short to be finished.
 _FOR_RECOVERY = 10.0
 _BETWEEN_RETENTIONS = 600.0
-_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, maintenance, about, signin, page)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, maintenance, about, browser)
 
 
 class Door(Protocol):

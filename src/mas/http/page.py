@@ -1,37 +1,64 @@
-"""The web page, which holds no secrets and is handed to anybody; what it shows needs a sign-in."""
+"""The built files of the web page."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+import mimetypes
+import os
+from typing import NamedTuple
 
-from mas.http.dependencies import Server
-from mas.http.page_files import ASSETS
-from mas.model.errors import NotFound
+from fastapi import Response
 
-router = APIRouter()
-
-# The name of an asset changes with its content.
-_FOR_EVER = "public, max-age=31536000, immutable"
-_MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>MAS</title>
-<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}</style>
-<h1>The page was not built</h1><p>This MAS was installed without its web page. The API works; see <a href="/docs">its
-description</a>. To have the page: <code>make setup</code> in the repository, or install MAS again without
-<code>MAS_SKIP_WEB</code>, then restart the server.</p></html>"""
+BUILT = os.path.join(os.path.dirname(__file__), "built")
+ASSETS = "/assets/"
+# Styles within the page are needed by the terminals, which make theirs as they run; scripts come from files alone.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
-@router.get("/", include_in_schema=False)
-async def home(server: Server, request: Request) -> Response:
-    """The page."""
-    found = server.page.answer("index.html", request.headers.get("accept-encoding", ""))
-    return found or HTMLResponse(_MISSING, 503)
+class _File(NamedTuple):
+    """One built file, by encoding; the empty one is the file as it is."""
+
+    kind: str
+    bodies: dict[str, bytes]
 
 
-@router.get(ASSETS + "{name}", include_in_schema=False)
-async def asset(server: Server, request: Request, name: str) -> Response:
-    """A part of the page."""
-    found = server.page.answer(f"assets/{name}", request.headers.get("accept-encoding", ""), _FOR_EVER)
-    if found is None:
-        raise NotFound("Not a part of the page; it may be of another version: load the page again")
-    return found
+class Page:
+    """The built files, read once: an upgrade beneath a running server cannot mix two versions."""
+
+    def __init__(self, directory: str = BUILT) -> None:
+        self._files = {name: _read(path) for name, path in _found(directory)}
+
+    def answer(self, name: str, accepted: str, caching: str | None = None) -> Response | None:
+        """The file called so in the best encoding the other side takes; None if there is none."""
+        file = self._files.get(name)
+        if file is None:
+            return None
+        offered = {part.partition(";")[0].strip() for part in accepted.split(",")}
+        encoding = next((known for known, _ in _ENCODINGS if known in offered and known in file.bodies), "")
+        headers = {"Content-Security-Policy": _POLICY, "Vary": "Accept-Encoding"}
+        if encoding:
+            headers["Content-Encoding"] = encoding
+        if caching:
+            headers["Cache-Control"] = caching
+        return Response(file.bodies[encoding], 200, headers, file.kind)
+
+
+def _found(directory: str) -> list[tuple[str, str]]:
+    """Every file that a browser may ask for, by name."""
+    names = ["index.html"] if os.path.isfile(os.path.join(directory, "index.html")) else []
+    assets = os.path.join(directory, "assets")
+    if names:
+        names += [f"assets/{name}" for name in os.listdir(assets) if not name.endswith((".br", ".gz"))]
+    return [(name, os.path.join(directory, name)) for name in names]
+
+
+def _read(path: str) -> _File:
+    bodies = {}
+    for encoding, suffix in (("", ""), *_ENCODINGS):
+        if os.path.exists(path + suffix):
+            with open(path + suffix, "rb") as file:
+                bodies[encoding] = file.read()
+    return _File(mimetypes.guess_type(path)[0] or "application/octet-stream", bodies)

@@ -56,26 +56,30 @@ class Options(NamedTuple):
 
     def check(self) -> None:
         """`BadInput` for what would put tokens on a network in the clear, or could serve nobody."""
-        if bool(self.tls_cert) != bool(self.tls_key):
-            raise BadInput("TLS needs both files: --tls-cert and --tls-key")
-        if self.until_idle is not None and not 0 < self.until_idle < _LONGEST_STAY:
-            raise BadInput("--until-idle takes a number of seconds, more than 0")
-        if not all((self.host, *self.allow_hosts)):
-            raise BadInput("An address or a name cannot be empty")
-        for path in (self.tls_cert, self.tls_key):
-            if path and not (os.path.isfile(path) and os.access(path, os.R_OK)):
-                raise BadInput(f"Not a file that can be read: {path}")
-        if self.tls_cert and self.tls_key:
-            _check_pair(self.tls_cert, self.tls_key)
-        if _is_loopback(self.host):
-            return
-        if not self.tls_cert and not self.behind_proxy:
-            raise BadInput(
+        stay = 1.0 if self.until_idle is None else self.until_idle
+        files = [path for path in (self.tls_cert, self.tls_key) if path]
+        unread = [path for path in files if not (os.path.isfile(path) and os.access(path, os.R_OK))]
+        is_hidden = _is_loopback(self.host) or self.tls_cert or self.behind_proxy
+        for is_wrong, *words in (
+            (len(files) == 1, "TLS needs both files: --tls-cert and --tls-key"),
+            (not 0 < stay < _LONGEST_STAY, "--until-idle takes a number of seconds, more than 0"),
+            (not all((self.host, *self.allow_hosts)), "An address or a name cannot be empty"),
+            (unread, f"Not a file that can be read: {', '.join(unread)}"),
+            (
+                not is_hidden,
                 f"Listening on {self.host} would send tokens over the network in the clear",
                 "mas serve --host … --tls-cert FILE --tls-key FILE, or --behind-proxy",
-            )
-        if self.host in _ANY and not self.allow_hosts:
-            raise BadInput("Which names may be used for this server?", "mas serve --allow-host NAME")
+            ),
+            (
+                self.host in _ANY and not self.allow_hosts,
+                "Which names may be used for this server?",
+                "mas serve --allow-host NAME",
+            ),
+        ):
+            if is_wrong:
+                raise BadInput(*words)
+        if files:
+            _check_pair(*files)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from mas.bootstrap import ServerParts
 from mas.http.feed import EventFeed
 from mas.http.limits import Limits
 from mas.http.metrics import Metrics
-from mas.http.page_files import Page
+from mas.http.page import Page
 from mas.http.periodic import Rounds
 from mas.http.supervisor import Supervisor
 from mas.http.viewer import Hall

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mas.http.errors import problem, refuse
 from mas.http.guard.record import client_of, is_on_socket_file, method_of
 from mas.http.limits import Limits
-from mas.http.page_files import ASSETS
+from mas.http.page import ASSETS
 from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
 from mas.model.principal import NOBODY, OWNER, Principal
 from mas.service.access import Access

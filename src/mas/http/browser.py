@@ -1,4 +1,7 @@
-"""Signing a browser in: a one-time code becomes a cookie that no script and no other site can use."""
+"""For browsers: the page, which holds no secrets and is handed to anybody, and signing in for what it shows.
+
+A one-time code becomes a cookie that no script and no other site can use.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,25 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from mas.http.dependencies import Server
+from mas.http.page import ASSETS
 from mas.http.wire import answer, answers
-from mas.model.errors import NotSignedIn
+from mas.model.errors import NotFound, NotSignedIn
 from mas.model.server import LoginCode
 from mas.service.access import CODE_LIFE, COOKIE_LIFE
 
 router = APIRouter(tags=["sign in"])
+
+# The name of an asset changes with its content.
+_FOR_EVER = "public, max-age=31536000, immutable"
+_MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>MAS</title>
+<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}</style>
+<h1>The page was not built</h1><p>This MAS was installed without its web page. The API works; see <a href="/docs">its
+description</a>. To have the page: <code>make setup</code> in the repository, or install MAS again without
+<code>MAS_SKIP_WEB</code>, then restart the server.</p></html>"""
 
 
 @router.post("/login-codes", summary="Make a one-time code", **answers(LoginCode, 201))
@@ -43,3 +56,19 @@ def logout(server: Server) -> Response:
     response = Response(status_code=204)
     response.delete_cookie(server.cookie, httponly=True, samesite="strict")
     return response
+
+
+@router.get("/", include_in_schema=False)
+async def home(server: Server, request: Request) -> Response:
+    """The page."""
+    found = server.page.answer("index.html", request.headers.get("accept-encoding", ""))
+    return found or HTMLResponse(_MISSING, 503)
+
+
+@router.get(ASSETS + "{name}", include_in_schema=False)
+async def asset(server: Server, request: Request, name: str) -> Response:
+    """A part of the page."""
+    found = server.page.answer(f"assets/{name}", request.headers.get("accept-encoding", ""), _FOR_EVER)
+    if found is None:
+        raise NotFound("Not a part of the page; it may be of another version: load the page again")
+    return found
