@@ -387,6 +387,8 @@ class Relay:
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""
+        # They hold this relay, which another follows if the agent runs again.
+        self.timed.clear()
         self._close_screen()
         if self.hooks:
             self.hooks.rest()

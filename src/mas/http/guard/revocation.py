@@ -19,12 +19,13 @@ class Revocation:
         self._tokens = tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HTTPConnection(scope)
         is_socket = scope["type"] == "websocket"
         is_cut = False
 
         async def is_good() -> bool:
             nonlocal is_cut
-            if not is_cut and not self._tokens.is_still_good(HTTPConnection(scope)):
+            if not is_cut and not self._tokens.is_still_good(request):
                 is_cut = True
                 rest = {"type": "http.response.body", "body": b"", "more_body": False}
                 await send({"type": "websocket.close", "code": _NOT_ANY_MORE} if is_socket else rest)
