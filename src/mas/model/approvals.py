@@ -1,6 +1,6 @@
-"""Approvals: what agents wait for somebody to decide, and what became of an answer."""
+"""Approvals: the questions that agents wait with, and the results of answers."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

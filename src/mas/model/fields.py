@@ -1,4 +1,4 @@
-"""Fields of what people and programs write down: read with their types, or an error that names the field."""
+"""Fields of JSON and TOML input: read with their types, or an error that names the field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 
 
 def parse_json(data: str | bytes | bytearray) -> Any:  # noqa: ANN401 - raw JSON
-    """What JSON says; `ValueError` for what is none, and for what is nested deeper than anybody writes it."""
+    """The value of a JSON text; `ValueError` if it is not JSON or is nested too deeply."""
     try:
         return json.loads(data)
     except RecursionError:

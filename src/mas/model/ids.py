@@ -125,7 +125,7 @@ def near_name(text: str) -> str | None:
 
 
 def free_name(name: str, taken: Container[str | None]) -> str:
-    """`name`, or if another session has it the first of `name-2`, `name-3`, … that nobody has."""
+    """`name`, or if another session has it the first of `name-2`, `name-3`, … that is free."""
     number, found = 1, name
     while found in taken:
         number += 1

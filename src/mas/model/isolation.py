@@ -1,6 +1,6 @@
-"""Isolation and limits: what a policy says, what the kernel enforces of it, and how much an agent may take."""
+"""Isolation and limits: what a policy says, how much of it the kernel enforces, and how much an agent may use."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Policy(NamedTuple):
     """The account their programs run under, where MAS itself runs as root."""
 
     def under(self, far: "Policy") -> "Policy":
-        """This policy with what a farther one says besides: lists add up, the nearer word decides."""
+        """This policy completed by a more general one: lists are added up, otherwise this policy decides."""
         return Policy(
             self.enforce or far.enforce,
             _both(self.read, far.read),
@@ -116,7 +116,7 @@ def parse_mode(word: str, what: str = "isolation") -> Mode:
 
 
 def parse_policy(value: object, what: str = "isolation", run_as: str = "runAs") -> Policy:
-    """A policy as a word or an object; `run_as` is how that field is spelt there. None says nothing."""
+    """A policy as a word or an object; `run_as` is the spelling of that field. None sets nothing."""
     if value is None:
         return Policy()
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Messages: text for agents, who was to get it, and how far it came."""
+"""Messages: text for agents, its recipients, and how far it came."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import re
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
@@ -11,7 +11,7 @@ from mas.model.ids import shown
 LARGEST = 1 << 20
 _ALLOWED_CONTROLS = {"\n", "\t"}
 _ID = re.compile(r"m-[0-9a-f]{16}")
-# Whom agents write to when they mean people, and who people are to them.
+# The recipient and the sender that stand for people.
 PERSON = "person"
 # What one can wait for: `answered` is replied or, without a reply, idle.
 Until = Literal["idle", "replied", "answered", "blocked", "exited"]
@@ -39,7 +39,7 @@ _NEXT: dict[DeliveryState, set[DeliveryState]] = {
     DeliveryState.QUEUED: {DeliveryState.TYPED, DeliveryState.UNDELIVERED},
     DeliveryState.TYPED: {DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED},
     DeliveryState.ACKNOWLEDGED: set(),
-    # Of some it could only be said that they may have arrived; an agent that answers to one has it.
+    # Some messages may have arrived without proof; if the agent answers one, it has it.
     DeliveryState.UNDELIVERED: {DeliveryState.ACKNOWLEDGED},
 }
 

@@ -1,6 +1,6 @@
-"""Who asks: the owner of the workspace, or one agent of one session."""
+"""Who is calling: the owner of the workspace, or one agent of one session."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.ids import is_agent_id, is_session_id
@@ -28,7 +28,7 @@ NOBODY = Principal("", "")
 
 
 def named_by(token: str) -> Principal | None:
-    """The agent that a token says it is of, for whoever holds it; only a server can tell whether that is true."""
+    """The agent that a token names. Only a server can check whether the token is genuine."""
     word, _, rest = token.partition(".")
     session_id, _, rest = rest.partition(".")
     agent, _, _ = rest.partition(".")

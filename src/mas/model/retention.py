@@ -1,4 +1,4 @@
-"""Retention: how long sessions that nobody uses are kept, as the workspace's `config.json` says."""
+"""Retention: how long unused sessions are kept, as the workspace's `config.json` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is asked to be: the body of `POST /runs` and the session's `config.json`."""
+"""What to start: the body of `POST /runs` and the session's `config.json`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIELDS = {
 CONFIG_VERSION = 2
 _BODY_VERSION = 1
 _MODES = ("legacy", "isolated")
-# Whoever runs a command of its own behaves as the provider of that name says.
+# An agent with its own command behaves as the provider of this name says.
 GENERIC = "generic"
 
 

@@ -1,6 +1,6 @@
-"""Reports: what an agent says of itself, in a line or a few."""
+"""Reports: what an agent says about its own work, in a few lines at most."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput

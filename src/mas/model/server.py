@@ -1,6 +1,6 @@
-"""The server: where it listens, whether it is well, how a browser signs in."""
+"""The server: where it listens, whether it is healthy, how a browser signs in."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.isolation import TierView

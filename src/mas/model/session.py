@@ -1,6 +1,6 @@
-"""A session: one isolated team run, its status and the steps between."""
+"""A session: one run of a team, its status, and which status may follow which."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 
@@ -22,7 +22,7 @@ class Gone(StrEnum):
     DELETED = "deleted"
 
 
-# The words that listings know: a stopped session that nobody stopped is lost.
+# The values that listings accept: a stopped session that was not stopped on purpose is lost.
 LOST = "lost"
 Listed = Literal[Status.ACTIVE, Status.STOPPED, "lost", Status.ERROR, Gone.ARCHIVED, Gone.DELETED]
 LISTED: tuple[str, ...] = get_args(Listed)

@@ -1,6 +1,6 @@
-"""States: how an agent is, and how that follows from what was written down about it."""
+"""States: what an agent is doing, computed from the lines of its event file."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 from collections.abc import Iterable
 from enum import StrEnum

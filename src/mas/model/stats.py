@@ -1,6 +1,6 @@
-"""What sessions, agents and the machine take of processor, memory and disk."""
+"""How much processor, memory and disk sessions, agents and the machine use."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

@@ -1,4 +1,4 @@
-"""Teams: which agents there are, in which units. The only list of the thirteen."""
+"""Teams: which agents exist, in which units. The only list of the thirteen."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Team(NamedTuple):
         return agent.restart or self.restart or NEVER, _USUAL_LIMIT if limit is None else limit
 
     def targets(self, target: str) -> tuple[Agent, ...]:
-        """Whom `target` means: an agent id, a unit name, `managers` or `all`; `NoAgent` if nobody."""
+        """The agents that `target` means: an agent id, a unit name, `managers` or `all`; `NoAgent` if none."""
         if target == "all":
             return tuple(self.agents())
         if target == "managers":
@@ -306,7 +306,7 @@ def _agent_body(agent: Agent) -> dict[str, Any]:
 
 
 class _Numbers:
-    """Hands out agent ids: the one asked for, or the first that nobody has or asks for, from the unit's tens on."""
+    """Gives out agent ids: the requested one, or the first that is free and not requested, from the unit's tens on."""
 
     def __init__(self, groups: list[_Group]) -> None:
         members = [member for group in groups for member in group.members if isinstance(member, Mapping)]

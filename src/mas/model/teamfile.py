@@ -1,4 +1,4 @@
-"""Team files: a team as people write it down, and as it is offered to them by name."""
+"""Team files: a team as people write it, and as they can choose it by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What keeping order found and did: prune, migrate, repair, doctor."""
+"""What maintenance found and did: prune, migrate, repair, doctor."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

@@ -16,10 +16,10 @@ _MOST_CODES = 64
 
 
 class Access:
-    """Gives out and recognises what proves who somebody is. Nothing of it is kept but the two secrets."""
+    """Makes and checks the tokens, cookies and codes of callers. Only the two secrets are stored."""
 
     def __init__(self, secrets: Secrets, clock: Callable[[], float], elapsed: Callable[[], float]) -> None:
-        """`clock` is the time of day, for cookies, which outlive a server; `elapsed` a clock that nobody sets."""
+        """`clock` is the time of day, for cookies, which outlive a server; `elapsed` is a monotonic clock."""
         self._secrets = secrets
         self._clock = clock
         self._elapsed = elapsed
@@ -45,7 +45,7 @@ class Access:
         return f"{who}.{_mac(self._secrets.key(), who)}"
 
     def who(self, token: str) -> Principal | None:
-        """Whose token it is; None if nobody's."""
+        """The owner or agent of a token; None if it is not valid."""
         if _same(token, self._secrets.token()):
             return OWNER
         named = named_by(token)

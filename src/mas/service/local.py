@@ -1,4 +1,4 @@
-"""LocalMas: the product in this very process.
+"""LocalMas: the product in this process.
 
 Each verb is imported when it is first used: a listing must not pay for what packs archives.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mas.service.upkeep.prune import PrunePolicy
 
 
-# How long whoever reads messages waits for those that can go on.
+# How long a reader of messages waits for those that can be delivered.
 _MOMENT = 1.0
 
 
@@ -218,7 +218,7 @@ class LocalMas:
             return doctor(world)
 
     def isolation(self) -> TierView:
-        # Told to whoever asks whether the server lives: it has to be, whatever the disk does.
+        # Part of the health check, which must return whatever the disk does.
         return self._world.tiers().view(self._world.settings.isolation)
 
     def stats(self, session_id: SessionId | None = None) -> Stats:

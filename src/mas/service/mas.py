@@ -1,4 +1,4 @@
-"""The whole product as methods: what every door (command line, HTTP, …) speaks to."""
+"""The whole product as methods, which every door (command line, HTTP, …) calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serving: start the workspace's server in the background, find it, end it, have systemd keep it."""
+"""Serving: start the workspace's server in the background, find it, stop it, or have systemd run it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mas.settings import OF_AN_AGENT, ServerStart, Settings
 from mas.store.files.atomic import ensure_directory, write_atomic
 from mas.store.server.presence import Presence
 
-# How long a server that came by itself stays once nobody needs it.
+# How long a server that started automatically stays once it is not needed.
 UNTIL_IDLE = 600
 _PATIENCE = 30.0
 _LOOK_AGAIN = 0.02
@@ -61,7 +61,7 @@ class Serving:
         return self._presence.stop()
 
     def summon(self) -> None:
-        """Have a server come up in the background where there is none and nobody said that there should be none.
+        """Start a server in the background if none runs and the settings allow it.
 
         Not waited for, and never an error: what keeps it from coming is in its log.
         """
@@ -89,7 +89,7 @@ class Serving:
         self._log(json.dumps({"at": self._now(), "level": "warning", "event": "log", "logger": "mas", "text": text}))
 
     def detach(self, options: Sequence[str]) -> ServerInfo:
-        """Start the server in the background with these options; answers once it listens."""
+        """Start the server in the background with these options; returns once it listens."""
         log = self._presence.log
         ensure_directory(os.path.dirname(log), 0o755)
         begin = os.path.getsize(log) if os.path.exists(log) else 0
@@ -106,7 +106,7 @@ class Serving:
         raise Unavailable(f"The server does not listen after {_PATIENCE:.0f} s", f"cat {log}")
 
     def install_unit(self, options: Sequence[str]) -> tuple[str, str]:
-        """Have systemd run the server for this user; answers the unit's file and the command that starts it."""
+        """Have systemd run the server for this user; returns the unit's file and the command that starts it."""
         import hashlib
 
         root = self._settings.root

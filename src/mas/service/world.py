@@ -1,4 +1,4 @@
-"""What every verb works with, handed in once."""
+"""What every verb works with: stores, runtime, clock and settings, built once and passed in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where everything of a workspace lies, and with which modes."""
+"""The paths and modes of all files of a workspace."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 from typing import NamedTuple
 

@@ -1,1 +1,1 @@
-"""The agents of a session: what they run, how they are, what they show and ask."""
+"""The agents of a session: their programs, states, output and questions."""

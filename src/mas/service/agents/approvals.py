@@ -1,4 +1,4 @@
-"""Approvals: every agent that waits for an answer, and the answer given to it in its provider's way."""
+"""Approvals: every agent that waits for an answer, and how its provider lets MAS answer."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _screen(world: World, asked: _Question) -> str:
 
 
 def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: str = "person") -> AgentAnswer:
-    """Allow or deny what an agent asks for; answers how it is since. `Conflict` if it asks for nothing."""
+    """Allow or deny what an agent asks for; returns its state after that. `Conflict` if it asks for nothing."""
     asked = _question(world, session_id, agent_id)
     if why_not := _why_not(world, asked):
         raise Conflict(f"Agent {agent_id} cannot be answered by MAS: {why_not}", asked.attach)
@@ -158,9 +158,9 @@ def _approve(world: World, agent: AgentRun) -> Approve:
 
 
 def _press(world: World, asked: _Question, approve: Approve, key: str) -> AgentState:
-    """Press the key while the same question is asked, until it is taken; answers the state after that."""
+    """Press the key while the same question is shown, until the program accepts it; returns the state after that."""
     session_id, agent_id = asked.session.id, asked.agent.id
-    # No message may be typed at the same time, and nobody else may answer.
+    # No message may be typed at the same time, and no other process may answer.
     with world.messages().typing(session_id, agent_id):
         # Sooner than that, programs take no key: it may have been meant for what they showed before.
         state = _once_changed(world, asked, _too_soon(world, asked.state, approve.key_min_wait))
@@ -184,7 +184,7 @@ def _press(world: World, asked: _Question, approve: Approve, key: str) -> AgentS
 
 
 def _answer_hook(world: World, asked: _Question, word: str) -> AgentState:
-    """Hand the answer to the hook that waits for it; answers the state after that."""
+    """Hand the answer to the hook that waits for it; returns the state after that."""
     session_id, agent_id = asked.session.id, asked.agent.id
     directory = world.layout.session(session_id).root
     request = _request(world, asked)
@@ -199,13 +199,13 @@ def _answer_hook(world: World, asked: _Question, word: str) -> AgentState:
 def _request(world: World, asked: _Question) -> str:
     """The request of the agent's hook that the question is; empty if none waits."""
     found = waiting(world.layout.session(asked.session.id).root, asked.agent.id)
-    # Another source than hooks tells of the same question at a time of its own.
+    # A source other than hooks reports the same question with another time.
     meant = [name for name in found if asked.state.source != "hooks" or found[name] == asked.state.at]
     return max(meant, key=lambda name: found[name], default="")
 
 
 def _once_changed(world: World, asked: _Question, seconds: float) -> AgentState:
-    """The agent's state as soon as it is another than that it asks this, or as it is after so long."""
+    """The agent's state once it no longer asks this question, or after `seconds` at the latest."""
     deadline = time.monotonic() + seconds
     while True:
         state = reported_state(world, asked.session.id, asked.agent.id)
@@ -215,7 +215,7 @@ def _once_changed(world: World, asked: _Question, seconds: float) -> AgentState:
 
 
 def _too_soon(world: World, state: AgentState, least: float) -> float:
-    """For how many seconds the question is yet too fresh to be answered."""
+    """For how many more seconds the question is too new to be answered."""
     from datetime import datetime
 
     try:
@@ -239,7 +239,7 @@ def _check_screen(world: World, asked: _Question) -> None:
 
 
 def _look(world: World, asked: _Question) -> AgentState:
-    """How the agent is by all there is to know, tmux too."""
+    """The agent's state from all sources, tmux included."""
     pane = by_agent(world.runtime.panes(asked.place)).get(asked.agent.id)
     return state_of(world, asked.session.id, asked.agent.id, pane)
 

@@ -1,4 +1,4 @@
-"""Hook: what an agent's program tells of itself by calling `mas hook`.
+"""Hook: what an agent's program reports by calling `mas hook`.
 
 Runs inside the agent's pane, many times an hour, between two steps of the agent. An isolated agent hands it to its
 launcher; any other writes it down itself.

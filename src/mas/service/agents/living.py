@@ -1,4 +1,4 @@
-"""Living: where a session runs, which of its agents have panes there, and how each agent is."""
+"""Living: where a session runs, which of its agents have panes there, and the state of each agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terminals of this machine's agents; those of one session share the looks at its tmux."""
+"""Terminals of this machine's agents; those of one session share their queries to its tmux server."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class WatchedTerminal:
         self._agent = agent
         self._path = path
         self._recording = Recording(path)
-        # Emptied by whoever closes it first.
+        # Emptied by the first one that closes it.
         self._leaving = [leave]
         self._size = _USUAL
 

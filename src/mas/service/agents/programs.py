@@ -1,4 +1,4 @@
-"""Programs: what every agent of a session runs, found before anything is touched."""
+"""Programs: what every agent of a session runs, found before anything is changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_ROLE = 1 << 20
 
 
 def check_programs(world: World, run: Run) -> None:
-    """`NoProgram` if what an agent is to run is not on this machine."""
+    """`NoProgram` if the program of an agent is not on this machine."""
     providers = world.providers()
     for agent in run.team.agents():
         own = "command" if agent.command else "provider" if agent.provider != run.provider else None
@@ -53,12 +53,12 @@ def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
 
 
 def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:
-    """What every agent of the session is to run, each in its own place."""
+    """What every agent of the session runs, each in its own directory."""
     return {agent.id: program_of(world, session_id, agent, resume) for agent in run.team.agents()}
 
 
 def program_of(world: World, session_id: SessionId, agent: Agent, resume: bool) -> Program:
-    """What one agent of the session is to run."""
+    """What one agent of the session runs."""
     providers = world.providers()
     paths = world.layout.session(session_id)
     home = AgentHome(world.layout.root, paths.root, os.path.join(paths.unit, agent.id))

@@ -11,7 +11,7 @@ from mas.store.agent.self_reports import keep_report
 
 
 def report(world: World, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
-    """Keep what an agent of a running session says of itself, and tell whoever listens."""
+    """Store the report of an agent of a running session, and send it to all listeners."""
     told, said = parse_report(text), parse_reported(state)
     session = world.records.load(session_id)
     session.agent(agent)

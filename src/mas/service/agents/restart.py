@@ -1,4 +1,4 @@
-"""Restart: one agent runs again in its own pane, going on with its conversation where its provider can."""
+"""Restart: run one agent again in its own pane, with its conversation if its provider can resume it."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def _program(world: World, session_id: SessionId, agent_id: str) -> Program:
 
 
 def _run_again(world: World, session_id: SessionId, agent_id: str, place: Place, pane: PaneState) -> Program:
-    """End the agent, if it runs, and start it; answers what it runs now."""
+    """End the agent, if it runs, and start it; returns what it runs now."""
     run = world.records.load_run(session_id).settled(world.settings.provider)
     (agent,) = run.team.targets(agent_id)
-    # Nobody types to the agent while there is none.
+    # No process may type to the agent while none runs.
     with world.messages().typing(session_id, agent_id):
         _end(world, session_id, agent_id, pane)
         # Only now: it may have begun a conversation until it ended.

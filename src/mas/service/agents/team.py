@@ -1,4 +1,4 @@
-"""A session's programs: opened as one team, ended with everything they started."""
+"""A session's panes: opened as one team, closed with every process that they started."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Gate:
         self._fd = -1
 
     def shut(self, path: str) -> None:
-        """Make the gate anew and hold it; an older one may still be in the hands of what is ending."""
+        """Make a new gate and hold it; an exiting process may still hold an older one."""
         remove_file(path)
         self._fd = open_lock(path)
         try_lock(self._fd)
@@ -67,7 +67,7 @@ def open_team(
     gate: Gate,
     isolation: Isolation | None = None,
 ) -> tuple[AgentRun, ...]:
-    """Open all panes of a session, its launchers waiting at the gate; answers its agents with their panes."""
+    """Open all panes of a session, its launchers waiting at the gate; returns its agents with their panes."""
     paths = world.layout.session(session_id)
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     waiting = _waiting_at(gate_path(paths.root))
@@ -114,7 +114,7 @@ def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None)
 def _write_launch(
     world: World, holding: Holding, agent: Agent, program: Program, waits: bool, enclosure: Enclosure | None
 ) -> None:
-    """Write down what the agent's launcher is to run."""
+    """Write the launch file of the agent's launcher."""
     session_id, run = holding.session_id, holding.run
     options = {"nofile": str(usual_descriptor_limit()), **holding.options(agent)}
     if waits:
@@ -165,7 +165,7 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> str |
     found = find_processes(owner, roots, held(world, session_id))
     if place and not unseen:
         world.runtime.close(place)
-    # What no launcher looks after any more has nobody to end it.
+    # A process without a launcher has no other process that would end it.
     left = end_processes(owner, found.processes, _GRACE if roots or unseen else 0.0)
     left += [pid for pid in held(world, session_id) if pid not in left] if let_go(world, session_id) else []
     if left:
@@ -236,6 +236,6 @@ def _pane(directory: str, agent: Agent, before: tuple[str, ...], home: str) -> P
 
 
 def _waiting_at(gate: str) -> tuple[str, ...]:
-    """A prefix that waits for the lock and then becomes the launcher; where there is none, nobody waits."""
+    """A command prefix that waits for the lock and then becomes the launcher; without a lock it does not wait."""
     flock = shutil.which("flock")
     return (flock, "--shared", "--no-fork", gate) if flock else ()

@@ -1,6 +1,6 @@
-"""An agent's terminal as those see it who watch from elsewhere."""
+"""An agent's terminal as its viewers see it, on this machine or through a server."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple, Protocol
 
 
@@ -48,7 +48,7 @@ class Terminal(Protocol):
         ...
 
     def look(self, anew: bool = False) -> Look:
-        """How the terminal is; unless `anew`, what is told may be a second old."""
+        """The current state of the terminal; unless `anew`, it may be up to a second old."""
         ...
 
     def snapshot(self) -> Screen:

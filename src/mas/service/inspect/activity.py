@@ -1,4 +1,4 @@
-"""Activity: when a session was last used, read off its log.
+"""Activity: when a session was last used, taken from its log.
 
 Whatever is done to a session is noted in its log, a message too. Nothing has to be written for this alone.
 """

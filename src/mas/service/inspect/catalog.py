@@ -1,4 +1,4 @@
-"""About: what a session can be made of, the team templates and the providers."""
+"""The catalog: what a session can be started with, the team templates and the providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: what lies in a session's directory, for people to look at."""
+"""Files: what is in a session's directory, for people to look at."""
 
 from __future__ import annotations
 

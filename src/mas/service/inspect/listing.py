@@ -15,7 +15,7 @@ from mas.store.layout import Layout, SessionPaths
 from mas.store.workspace.registry import IndexEntry, entry_of
 from mas.store.workspace.workspace import Trashed
 
-# A lost session is stopped too; asked for by that word, only those that nobody stopped are listed.
+# A lost session is stopped too; the filter `lost` lists only those that were not stopped on purpose.
 
 
 def list_sessions(

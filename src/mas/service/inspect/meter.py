@@ -1,4 +1,4 @@
-"""The meter: what sessions take of machine and disk, for who looks again and again."""
+"""The meter: how much of the machine and the disk sessions use, cached for callers that ask often."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mas.runtime.usage import Host, Meter, Use, Whose
 from mas.store.files.tree import usage
 from mas.store.layout import Layout
 
-# Walking through all files of a session is the dear part: it is done rarely, and more rarely the longer it takes.
+# Walking through all files of a session is the expensive part: it is done rarely, and less often if it takes long.
 _KEPT = 30.0
 _PAUSES = 400
 
 
 class SessionMeter:
-    """Remembers the last look at processes, and for a while what lies on the disk."""
+    """Remembers the last look at processes, and for a while what is on disk."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -34,7 +34,7 @@ class SessionMeter:
         return self._processes.look(os.path.realpath(self._layout.sessions))
 
     def state(self, session_id: SessionId, agent: str, launcher: int | None, find: Callable[[], State]) -> State:
-        """The state of an agent, found anew only if something has been written down about it since."""
+        """The state of an agent, computed again only if its event file has changed since."""
         try:
             status = os.stat(self._layout.session(session_id).agent_events(agent))
             stamp = launcher, status.st_size, status.st_mtime_ns
@@ -50,7 +50,7 @@ class SessionMeter:
         return state
 
     def disk(self, session_id: SessionId, age: float = _KEPT) -> int:
-        """The bytes a session takes on the disk, as they were up to `age` seconds ago, or longer if that is dear."""
+        """The bytes a session uses on disk, at most `age` seconds old, or older if counting is expensive."""
         begun = time.monotonic()
         with self._lock:
             known = self._disk.get(session_id)

@@ -1,4 +1,4 @@
-"""Show: everything about one session, its agents as they are now."""
+"""Show: everything about one session, with the current state of its agents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(world: World, session_id: SessionId) -> SessionDetail:
 def describe(
     world: World, session: Session, warnings: tuple[str, ...] = (), agents: tuple[AgentView, ...] | None = None
 ) -> SessionDetail:
-    """What `show` answers, for a session (and perhaps its agents) already at hand."""
+    """What `show` returns, for a session (and perhaps its agents) that is already loaded."""
     paths = world.layout.session(session.id)
     try:
         agents = agents_of(world, session) if agents is None else agents

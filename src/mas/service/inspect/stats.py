@@ -1,4 +1,4 @@
-"""Stats: sessions, live agents, and what they take of processor, memory and disk."""
+"""Stats: sessions, live agents, and how much processor, memory and disk they use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account agents run under, where MAS itself runs as root."""
+"""The account that agents run as if MAS itself runs as root."""
 
 from __future__ import annotations
 

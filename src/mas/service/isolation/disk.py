@@ -1,4 +1,4 @@
-"""Disk: sessions that may take only so much are warned at four fifths of it, and stopped when they have taken all."""
+"""Disk: a session with a disk limit gets a warning at four fifths of it, and is stopped when it reaches it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OFTEN = 5.0
 
 
 def enforce(world: World, entries: Iterable[IndexEntry]) -> list[str]:
-    """Warn and stop as the limits of active sessions say; answers which were stopped, and what could not be done."""
+    """Warn and stop as the limits of active sessions say; returns which were stopped, and what could not be done."""
     told = []
     for entry in entries:
         session_id = SessionId(entry.session_id)
@@ -45,7 +45,7 @@ def watch(world: World) -> None:
 
 
 def check_room(world: World, session_id: SessionId, limit: int | None) -> None:
-    """`DiskFull` if a session that is to run has taken all it may."""
+    """`DiskFull` if a session that is about to run has reached its limit."""
     if limit and (taken := world.meter().disk(session_id, 0.0)) >= limit:
         raise DiskFull(
             f"{_reached(limit)}: session {session_id} takes {shown_size(taken)}",
@@ -59,7 +59,7 @@ def _check(world: World, session: Session) -> str | None:
     if not limit:
         return None
     taken = world.meter().disk(session.id, _OFTEN)
-    # Whoever is about to be stopped deserves a look at how it is now.
+    # Measure again before a session is stopped: the figure may be old.
     if taken >= limit and world.meter().disk(session.id, 0.0) >= limit:
         _stop(world, session.id, _reached(limit))
         return _reached(limit)

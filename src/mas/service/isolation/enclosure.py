@@ -1,4 +1,4 @@
-"""Isolation: what the kernel is to enforce around each agent of a session, worked out of its policy and the machine."""
+"""Isolation: what the kernel enforces around each agent of a session, computed from its policy and the machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mas.store.agent.directory import AgentPlace
 from mas.store.server.address import find as find_address
 from mas.store.session.private_home import PrivateHome, hand_over, let_pass
 
-# Shown at another place: nobody's temporary files are everybody's.
+# Every agent has its own temporary files, mounted over these paths.
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - what they are elsewhere is what an agent does not see
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/opt", "/nix", "/gnu", "/proc", "/sys",
@@ -136,12 +136,12 @@ class Enclosure:
         return [os.path.join(self._homes.without_links(directory), name), *rest]
 
     def rules(self, agent: str, program: Program, path: str) -> Rules:
-        """What the kernel is to enforce around one agent."""
+        """What the kernel must enforce around one agent."""
         if path not in self._common:
             self._common[path] = self._shared_by_all(path)
         before, secrets, after = self._common[path]
         temporary = self._paths.at(".tmp", agent)
-        # What it is started with may be a script that lies where else nothing is to be seen.
+        # The program may be a script in a directory that is hidden otherwise.
         started = [word for word in program.argv if os.path.isabs(word) and os.path.isfile(word)]
         named = {
             **before,
@@ -165,7 +165,7 @@ class Enclosure:
         )
 
     def _shared_by_all(self, path: str) -> tuple[_Kinds, _Kinds, _Kinds]:
-        """What paths are to be for every agent, with room between the parts for what is one agent's own.
+        """The rules for paths that all agents share, in parts, so that one agent's own rules can go between them.
 
         Of the same path the last word counts.
         """
@@ -186,7 +186,7 @@ class Enclosure:
             **_kinds(_HIDE, (settings.environ.get(name, "") for name in _OF_THE_DESKTOP)),
             **_kinds(_HIDE, (layout.sessions, layout.at("logs"))),
             **_kinds(_READ, (paths.root, layout.address)),
-            # Whoever can open the lock can hold it, and could not be stopped.
+            # An agent that can open the lock could hold it, and then not be stopped.
             **_kinds(_HIDE, (paths.private, paths.temporary, paths.lock)),
             **_kinds(_WRITE, self._own(paths.unit, paths.workflows, paths.home)),
         }
@@ -223,7 +223,7 @@ class _Resolved:
             if is_in(path, sessions):
                 raise BadInput(f"isolation.read: {shown(path)} is what sessions are kept from seeing of each other")
         ours = [os.path.realpath(os.path.join(self._root, part)) for part in _OURS]
-        # Whoever could write these would run outside at the next start.
+        # An agent that could write these would run code outside the sandbox at the next start.
         ours += [os.path.realpath(place) for place in self._homes.tool_chain("")]
         for path in self.write:
             for place in ours:
@@ -251,7 +251,7 @@ def _known_account(name: str | None) -> Account | None:
 
 
 def _workspace(root: str, homes: Homes) -> list[str]:
-    """What agents see of the workspace: of one that is somebody's whole home only what is the workspace's."""
+    """What agents see of the workspace; if it is a person's whole home, only the workspace's own files."""
     if any(is_in(home, root) for home in homes.all):
         return [os.path.join(root, part) for part in _OURS]
     return [root]
@@ -273,7 +273,7 @@ def _kinds(kind: str, paths: Iterable[str]) -> _Kinds:
 
 
 def _needed(named: _Kinds, covers: _Kinds, base: str) -> _Kinds:
-    """Without paths that are already what they are to be by what is above them."""
+    """Without rules that repeat what a rule for a parent directory already says."""
     everything = {**named, **covers}
 
     def above(path: str) -> str:

@@ -1,4 +1,4 @@
-"""People's homes as agents may see them: hidden, but for the tool chain, and of that never the secrets."""
+"""People's homes as agents see them: hidden, except for installed tools, and never their secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRETS = (
     ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
     "snap/firefox", "snap/chromium", "Library/Keychains", "Library/Application Support",
 )  # fmt: skip
-# Where a tool chain lies that looks for itself in the home: agents have another one.
+# Tool chains that look for themselves in the home, which for agents is another directory.
 _ROOTS = {
     "RUSTUP_HOME": ".rustup",
     "PYENV_ROOT": ".pyenv",
@@ -44,7 +44,7 @@ _SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix"
 
 
 def is_in(path: str, directory: str) -> bool:
-    """Whether `path` is `directory` or lies below it."""
+    """Whether `path` is `directory` or is below it."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
@@ -87,7 +87,7 @@ class Homes:
         return found
 
     def without_links(self, path: str) -> str:
-        """A path in a home without the links on the way, which lie where nothing is to be seen; others as they are."""
+        """A path in a home with its links resolved, because agents cannot see them; other paths unchanged."""
         return os.path.realpath(path) if os.path.isabs(path) and self._of(os.path.normpath(path)) else path
 
     def program(self, path: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ class Homes:
         return path
 
     def _of(self, path: str) -> str | None:
-        """The home that a path lies in."""
+        """The home that a path is in."""
         return next((home for home in self.all if is_in(path, home)), None)
 
 

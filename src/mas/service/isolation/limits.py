@@ -1,4 +1,4 @@
-"""Limits: what the kernel, or else the launcher, is to hold the agents of a session to."""
+"""Limits: what the kernel, or otherwise the launcher, enforces for the agents of a session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Holding(NamedTuple):
     by_systemd: bool = False
 
     def options(self, agent: Agent) -> dict[str, str]:
-        """What an agent's launcher is to know, its groups made; `BadInput` if they cannot be."""
+        """What an agent's launcher needs to know; makes its groups, or raises `BadInput`."""
         limits, session = agent_limits(self.run, agent), self.run.all_limits.session
         if limits == Limits() and session._replace(disk=None) == Limits():
             return {}
@@ -81,7 +81,7 @@ def agent_limits(run: Run, agent: Agent) -> Limits:
 
 
 def unheld(world: World, run: Run) -> tuple[str, ...]:
-    """What of a run's limits nobody can hold its agents to, for people."""
+    """Which limits of a run cannot be enforced here, as sentences for people."""
     run = run._replace(limits=limits_of(world, run))
     if not any(limits.cpu for limits in _asked(run)) or ((where := ground()) and where.place("cpu")):
         return ()
@@ -124,7 +124,7 @@ def held(world: World, session_id: SessionId) -> list[int]:
 
 
 def let_go(world: World, session_id: SessionId) -> list[str]:
-    """End what is left in the control groups of a session and remove them; answers those that would not go."""
+    """End what is left in the control groups of a session and remove them; returns those that could not be removed."""
     lines = _listed(world, session_id)
     if not lines:
         return []
@@ -177,7 +177,7 @@ def _words(limits: Limits) -> dict[str, str]:
 
 
 def _own(limits: Limits) -> dict[str, str]:
-    """What each process has to be told itself."""
+    """The limits that are set on each process itself."""
     own = {"limit_files": limits.files, "limit_file_size": limits.file_size}
     return {name: str(value) for name, value in own.items() if value}
 
@@ -189,7 +189,7 @@ def _counts(limits: Limits, memory: str, processes: str) -> dict[str, str]:
 
 
 def _sums(limits: Limits) -> dict[str, str]:
-    """What the launcher is to look after itself, and what bounds it between two looks."""
+    """What the launcher checks itself, and what bounds the agent between two checks."""
     options: dict[str, str] = {}
     if limits.memory:
         options |= {"sum_memory": str(limits.memory), "limit_data": str(2 * limits.memory)}

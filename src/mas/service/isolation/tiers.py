@@ -1,4 +1,4 @@
-"""Tiers: how far this machine can isolate agents, found out by trying and kept until it starts anew."""
+"""Tiers: how well this machine can isolate agents, found by trying and kept until it reboots."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tiers:
         return self._known(how, lambda: self._machine.probe(how)) if how else ""
 
     def forget(self) -> None:
-        """Try everything anew from here on."""
+        """Forget the results; everything is tried again from here on."""
         self._found = {}
 
     def best(self) -> tuple[Tier, str]:

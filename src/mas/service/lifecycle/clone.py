@@ -34,7 +34,7 @@ def clone(
         try:
             restored = restore(world, session.id)
         except MasError as error:
-            # It may be in somebody's use already, so it stays; the caller has to hear of it.
+            # It may be in use already, so it stays; the caller must know.
             error.hint = "; ".join([*filter(None, [error.hint]), f"mas restore {session.id} (the copy, stopped)"])
             raise
         return restored._replace(warnings=(*warnings, *restored.warnings))

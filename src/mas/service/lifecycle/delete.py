@@ -1,4 +1,4 @@
-"""Delete and undelete: a session goes to the trash, and comes back from it."""
+"""Delete and undelete: move a session to the trash, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mas.service.world import World
 
 
 def delete(world: World, session_id: SessionId, allowed: Callable[[], object] = bool) -> None:
-    """Stop a session and move its directory to the trash, unless `allowed` raises once nobody else can change it."""
+    """Stop a session and move it to the trash, unless `allowed` raises while no other process can change it."""
 
     def there() -> None:
         if not world.layout.is_session(session_id):

@@ -1,4 +1,4 @@
-"""Naming: a session's name is its own among all that are not deleted, and can be changed."""
+"""Naming: a session's name is unique among all sessions that are not deleted, and can be changed."""
 
 from __future__ import annotations
 

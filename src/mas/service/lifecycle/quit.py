@@ -1,4 +1,4 @@
-"""Quit: have agents end by the keys that their provider names, before they are made to.
+"""Quit: let agents exit by the quit keys of their provider, before they get signals.
 
 Their launchers type the keys, all at the same time, and only where the agent itself has its terminal. One that asks
 somebody something is not typed to: a key could be taken for the answer.
@@ -24,7 +24,7 @@ _NOT_NOW = (State.BLOCKED, State.STARTING)
 
 
 def quit_agents(world: World, session: Session, agents: tuple[str, ...]) -> None:
-    """Have these agents end by themselves where they can; after this, whoever still runs is to be ended.
+    """Let these agents exit by their quit keys where they can; the caller ends those that still run after this.
 
     Costs nothing where no provider names such keys, and no more than the longest time that one allows.
     """
@@ -34,7 +34,7 @@ def quit_agents(world: World, session: Session, agents: tuple[str, ...]) -> None
     try:
         panes = [pane for agent, pane in panes_of(world, session).items() if agent in patience and not pane.dead]
     except NoTmux:
-        # Told by whoever ends them.
+        # Reported by the caller, which ends them.
         return
     signals = {pane.pid: _signal(world, session.id, pane) for pane in panes if _is_ours(world, session.id, pane)}
     if signals:

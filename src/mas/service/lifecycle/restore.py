@@ -28,7 +28,7 @@ def restore(world: World, session_id: SessionId) -> SessionDetail:
 
 
 def restored(world: World, session_id: SessionId) -> Session:
-    """The same where nobody waits for what there is to say: it goes to the session's log."""
+    """The same without a caller that reads the warnings: they go to the session's log."""
     return _restored(world, session_id)[0]
 
 
@@ -69,7 +69,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
                 world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
             )
         except AlreadyThere:
-            # The tmux session of that name is somebody else's and must not be closed.
+            # The tmux session of that name is not ours and must not be closed.
             operation.forget()
             raise AlreadyThere(
                 f"tmux already has a session {name}, which is not this workspace's",
@@ -90,7 +90,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
 
 
 def _cut_off(world: World, session: Session) -> tuple[str, ...]:
-    """What agents were at when their session was lost: nobody else says that it was not finished."""
+    """What agents were doing when their session was lost: nothing else says that it was not finished."""
     if not session.lost:
         return ()
     states = {agent.id: state_before_end(world, session.id, agent.id) for agent in session.agents}

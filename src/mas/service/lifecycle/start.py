@@ -1,4 +1,4 @@
-"""Start: a new session, whole or not at all."""
+"""Start: a new session, completely or not at all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def start_once(world: World, run: Run, legacy: bool, progress: Progress | None, 
     with world.keys().held(key, asked) as kept:
         if kept.is_other_request:
             raise BadInput("This key was used for another run", "use a new Idempotency-Key")
-        # Whoever held the key before may have been killed half-way; that start is undone first.
+        # The process that held the key before may have been killed half-way; that start is undone first.
         finish_work(world)
         if kept.session_id and (kept.done or world.layout.is_session(kept.session_id)):
             return show(world, resolve(world, kept.session_id))
@@ -110,7 +110,7 @@ def _kept(world: World) -> dict[str, str]:
 
 
 def _check_free(world: World, session_id: SessionId) -> None:
-    """`AlreadyThere` if an id that somebody chose is a session's, or if another's tmux session has the same name."""
+    """`AlreadyThere` if a chosen id belongs to a session, or if another session's tmux session has the same name."""
     kept = _kept(world)
     if session_id in kept:
         raise AlreadyThere(f"Session {session_id} already exists", f"{kept[session_id]}, or start with another id")
@@ -147,7 +147,7 @@ def _start_as(
         world.workspace.create(session_id)
         operation.undo(lambda: world.workspace.discard(session_id))
         world.workspace.furnish(session_id)
-        # What the launcher copies is its own, which is no use to an agent that runs as somebody else.
+        # Files that the launcher copies belong to its user, which does not help an agent that runs as another one.
         lazy = run.lazy_units and not isolation.account
         world.workspace.copy_templates(session_id, lazy, progress)
         if not lazy:
@@ -164,7 +164,7 @@ def _start_as(
                 world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
             )
         except AlreadyThere:
-            # The tmux session of that name is somebody else's and must not be closed.
+            # The tmux session of that name is not ours and must not be closed.
             operation.forget()
             raise
         finally:

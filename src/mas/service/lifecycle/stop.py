@@ -15,7 +15,7 @@ TMUX_GONE = "its tmux session was gone"
 
 
 def stop(world: World, session_id: SessionId, reason: str | None = None) -> SessionDetail:
-    """Stop a session. Stopping twice is fine. A `reason` is kept: nobody asked for it."""
+    """Stop a session. Stopping twice is fine. A `reason` is stored: MAS itself stopped it."""
     session = world.records.load(session_id)
     with world.intents.begin(session_id, "stop", session.socket, lambda: world.records.load(session_id)) as operation:
         operation.no_return()

@@ -1,1 +1,1 @@
-"""Messages: kept, taken to agents, waited for."""
+"""Messages: stored, delivered to agents, waited for."""

@@ -1,4 +1,4 @@
-"""The courier: takes messages to agents, each agent's on a thread of its own, so that nobody waits for another."""
+"""The courier: delivers messages, with one thread per agent, so that no agent waits for another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mas.service.messages.deliver import BUSY, OpenSession, Waiting, deliver, wh
 from mas.service.upkeep.reconcile import entries_of
 from mas.service.world import World
 
-# How often to see whether somebody else has come to an end with an agent.
+# How often to check whether another process has finished with an agent.
 _LOOK_AGAIN = 0.05
 _GLANCE = 0.005
 _NO_THREAD = Waiting("the machine has no process to spare for it just now", passing=True)
@@ -57,7 +57,7 @@ class Courier:
         mine = begun.pop() if begun and self.here else None
         for key in begun:
             thread = Thread(target=self._run, args=(key, deadline), name=f"courier {key[1]}", daemon=True)
-            # In one step: whoever closes waits for threads that have been started.
+            # In one step: `close` waits for threads that have been started.
             with self._lock:
                 if started(thread):
                     self._running[key] = thread
@@ -87,14 +87,14 @@ class Courier:
         return self._waiting.get((session_id, agent))
 
     def look_around(self) -> None:
-        """Begin with all that waits in active sessions: what another process left, or nobody has begun with."""
+        """Start to deliver all waiting messages of active sessions, also those that another process left."""
         store = self._world.messages()
         for entry in entries_of(self._world):
             if entry.status is Status.ACTIVE and store.exists(entry.session_id):
                 self._look_at(entry.session_id)
 
     def look_again(self) -> None:
-        """Try once more what may be ready by now without anybody having told so."""
+        """Try again with agents that may be ready by now without having reported it."""
         for session_id in list(self._unseen):
             self._unseen.discard(session_id)
             self._look_at(session_id)
@@ -141,7 +141,7 @@ class Courier:
                 self.start(event.session_id, (event.agent,))
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what is being typed; what waits for an agent's word is left to others."""
+        """Begin nothing more, and wait for what is being typed; waiting for acknowledgements is left to others."""
         with self._lock:
             self._closed.set()
             running = [thread for thread in self._running.values() if thread is not None]
@@ -168,7 +168,7 @@ class Courier:
             raise
 
     def _is_done(self, key: _Key, waiting: Waiting | None) -> bool:
-        """Note how it ended; False if it is to be gone through once more."""
+        """Note the result; False if the agent's queue must be processed once more."""
         with self._lock:
             if key in self._again and not self._closed.is_set():
                 self._again.discard(key)
@@ -196,6 +196,6 @@ class Courier:
                 return Waiting(error.strerror or str(error))
             if waiting != BUSY or not patient():
                 return waiting
-            # Read anew from here on: much may change while others type.
+            # Read again from here on: much may change while others type.
             opened = None
             time.sleep(_LOOK_AGAIN)

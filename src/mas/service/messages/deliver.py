@@ -1,4 +1,4 @@
-"""Deliver: an agent's queue, typed message by message as the agent is ready for each.
+"""Deliver: type an agent's queue, message by message, whenever the agent is ready.
 
 Only who holds the agent's typing lock does this. Every step is written down before the next, and the launcher notes
 what passes to the agent, so that whoever comes after a killed one finds out how far it came: nothing is lost, and
@@ -116,7 +116,7 @@ def _asked(state: AgentState) -> str:
 
 
 def tell(world: World, session_id: SessionId, message: Message, state: DeliveryState, agent: str | None = None) -> None:
-    """Tell whoever listens how far a message is, with one agent or with all."""
+    """Send an event that says how far a message came, with one agent or with all."""
     world.events.add(
         "message",
         session_id,
@@ -134,7 +134,7 @@ def _is_fresh(pending: Pending | None) -> bool:
 
 
 class _Queue:
-    """One agent's messages, while nobody else types to it."""
+    """One agent's messages, while no other process types to it."""
 
     def __init__(
         self,

@@ -45,6 +45,6 @@ def message_counts(world: World) -> dict[str, int]:
                 for state, count in mailbox.counts().items():
                     total[state] += count
         except MasError:
-            # What is wrong with one session is told when it is looked at.
+            # An error in one session is reported when that session is shown.
             continue
     return total

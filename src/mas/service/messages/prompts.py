@@ -1,4 +1,4 @@
-"""Prompts: what the configuration says to each agent, as the first message it gets."""
+"""Prompts: an agent's first message, from the configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _message(world: World, run: Run, order: Order) -> Message:
 
 
 def tell_prompts(world: World, session_id: SessionId, kept: list[Message]) -> tuple[str, ...]:
-    """Tell whoever listens that prompts wait; answers what people should know of those that do not."""
+    """Announce the waiting prompts as events; returns warnings about those that cannot be delivered."""
     warnings = []
     for message in kept:
         (delivery,) = message.deliveries

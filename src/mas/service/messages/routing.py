@@ -1,4 +1,4 @@
-"""Routing: whom a message is for, and whom an agent may write to and read."""
+"""Routing: which agents a message is for, and which agents an agent may write to and read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]
 
 
 def check_sender(team: Team, sender: str) -> None:
-    """`NoAgent` if no agent of the team is called that: nothing is sent in the name of nobody."""
+    """`NoAgent` if the team has no such agent: every message has a real sender."""
     ids = [agent.id for agent in team.agents()]
     if sender not in ids:
         raise NoAgent(f"No agent {sender!r} in this session to send it (there are: {' '.join(ids)})", "mas show")

@@ -1,4 +1,4 @@
-"""Send: a message is kept first, then goes its way to every agent it is for."""
+"""Send: store a message first, then deliver it to every agent it is for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENDS = (DeliveryState.ACKNOWLEDGED, DeliveryState.UNDELIVERED)
 
 
 class Order:
-    """What is to be sent, by whom, to whom; checked. `force` means that it does not wait for an idle agent."""
+    """A checked request to send: text, sender and target. `force` means that it does not wait for an idle agent."""
 
     def __init__(
         self, target: str, text: str, sender: str | None = None, message_id: str | None = None, force: bool = False
@@ -56,7 +56,7 @@ def send(world: World, courier: Courier, session_id: SessionId, order: Order, wa
         _prepared_paste(world, session, at_once if courier.here else None) as paste,
         world.messages().open(session_id) as mailbox,
     ):
-        # Nobody is told that it was sent before it is on the disk: by its next step, or else at the end.
+        # The sender gets no reply before the message is on disk: synced with its next step, or at the end.
         is_new = mailbox.add(message, order.force, lasting=not courier.here)
         if is_new:
             _announce(world, session_id, message, refused)
@@ -88,7 +88,7 @@ def _prepared_paste(world: World, session: Session, agent: Agent | None) -> Iter
 
 
 def _announce(world: World, session_id: SessionId, message: Message, refused: dict[str, MasError]) -> None:
-    """Write down and tell that a message was sent; an error if nobody can get it."""
+    """Log and announce that a message was sent; an error if no agent can get it."""
     size = len(message.message.encode())
     words = f"from={message.sender or PERSON} to={message.target} bytes={size} id={message.id}"
     world.logs.session(session_id, f"send {words}")
@@ -158,7 +158,7 @@ def _watched(
         courier.look_again()
     gone = _gone(courier, session_id, message)
     if gone and len(gone) == len(message.deliveries):
-        # Nobody is there to get it: its sender should know at once.
+        # No agent is left to get it: its sender should know at once.
         mailbox.step(message.id, gone, DeliveryState.UNDELIVERED, world.now(), gone[next(iter(gone))].reason)
         for agent in gone:
             tell(world, session_id, message, DeliveryState.UNDELIVERED, agent)

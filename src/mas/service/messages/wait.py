@@ -75,7 +75,7 @@ def _hindrance(until: str, states: dict[str, AgentState]) -> str:
 
 
 class _AgentStates:
-    """How agents are: by what they tell, and now and then by tmux's word on who lives."""
+    """The agents' states: from their reports, and now and then from tmux, which knows which panes live."""
 
     def __init__(self, world: World, session: Session, agents: tuple[str, ...]) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""Waiters: how many calls may wait in a server at once, of one agent, one session and everybody."""
+"""Waiters: how many calls may wait in a server at once: of one agent, of one session, and in all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WaiterLimits(NamedTuple):
 
 
 class Waiters:
-    """Counts who waits. A call that waits holds a thread, so nobody may have more than a share of them."""
+    """Counts waiting calls. Each holds a thread, so every caller may have only a part of them."""
 
     def __init__(self, limits: WaiterLimits) -> None:
         self._limits = limits

@@ -113,7 +113,7 @@ def _machine(world: World) -> Iterator[Check]:
 
 
 def _isolation(world: World) -> Iterator[Check]:
-    """Every tier by trying it anew, and which of them sessions get."""
+    """Every tier, tried again, and which of them sessions get."""
     tiers, policy = world.tiers(), world.settings.isolation
     tiers.forget()
     got = tiers.view(policy)

@@ -1,4 +1,4 @@
-"""Prune: old sessions go to the trash, old trash goes for good."""
+"""Prune: move old sessions to the trash, remove old trash for good."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _is_carried_out(world: World, item: Pruned) -> bool:
     try:
         carry_out(world, item)
     except (Conflict, NotFound):
-        # Somebody uses it again, or was faster.
+        # It is in use again, or another process was faster.
         return False
     return True
 
@@ -74,7 +74,7 @@ def _chosen(world: World, status: str, policy: PrunePolicy) -> Iterator[Pruned]:
 
 
 def age_of(since: str, now: str) -> float:
-    """Seconds between two times; what has no time is as old as can be, what has one that is none is not old."""
+    """Seconds between two times; an empty `since` counts as 1970, and an invalid time gives 0."""
     try:
         begun, ended = (timegm(strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) if stamp else 0 for stamp in (since, now))
     except ValueError:

@@ -203,7 +203,7 @@ class _Looking(Thread):
         self._alive = self._runtime.alive(self._places)
 
     def answer(self) -> tuple[list[SessionId], list[SessionId]]:
-        """The sessions that are not there any more, and those of which it cannot be told."""
+        """The sessions that are gone, and those of which that is unknown."""
         if self._apart:
             self.join()
         else:

@@ -106,7 +106,7 @@ def _run_of(world: World, session: Session) -> Run:
 
 
 def _with_command(world: World, agent: Agent, session: Session) -> Agent:
-    """An agent that ran a command, with what its launcher was told of it; if that is lost too, a usual one."""
+    """An agent that ran a command, rebuilt from its launch file; if that is lost too, a default agent."""
     if agent.provider != GENERIC:
         return agent
     try:
@@ -117,7 +117,7 @@ def _with_command(world: World, agent: Agent, session: Session) -> Agent:
 
 
 def _with_isolation(world: World, session: Session) -> Session:
-    """The session with how its agents are isolated, where only what their launchers were told still says so."""
+    """The session with its isolation, read from its launch files if only those still have it."""
     if session.isolation or not session.agents:
         return session
     try:
@@ -153,10 +153,10 @@ def _known(world: World, session_id: SessionId) -> dict[str, str]:
 
 
 def _registry(world: World, dry_run: bool) -> Iterator[Finding]:
-    """Compare both files of the registry with the directories, and write them anew where they differ."""
+    """Compare both files of the registry with the directories, and write them again if they differ."""
     files = (world.layout.registry_index, world.layout.journal)
     if not any(map(os.path.lexists, files)) and not world.layout.directories():
-        # A workspace that nobody has used yet.
+        # A workspace that has not been used yet.
         return
     found = [
         Finding(error.message, "kept aside and rebuilt")

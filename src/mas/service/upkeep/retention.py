@@ -1,4 +1,4 @@
-"""Retain: carry out the workspace's retention policy. Only stopped sessions are moved, and none is removed at once."""
+"""Retain: apply the workspace's retention policy. Only stopped sessions are moved, and none is removed at once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _sessions(world: World, retention: Retention) -> Iterator[Pruned]:
 
 
 def _past(retention: Retention, age: float, newer: int, taken: int) -> str:
-    """Why a stopped session is to go: its age, how many are newer, what it and the newer ones take of the disk."""
+    """Why a stopped session must move: its age, how many are newer, or the disk use of it and all newer ones."""
     if retention.max_age is not None and age > retention.max_age:
         return f"not used for more than {shown_age(retention.max_age)} (maxAge)"
     if age < _REST:
@@ -75,7 +75,7 @@ def _past(retention: Retention, age: float, newer: int, taken: int) -> str:
 
 
 def _moved(world: World, retention: Retention) -> Iterator[Pruned]:
-    """What lies in the archive or the trash for longer than it is to."""
+    """What has been in the archive or the trash for longer than allowed."""
     now = world.now()
     if (limit := retention.archive_age) is not None:
         reason = f"archived for more than {shown_age(limit)} (archiveAge)"

@@ -45,14 +45,14 @@ def finish(world: World) -> list[str]:
 
 
 def _finish_making(world: World, intent: Intent, session_id: SessionId) -> None:
-    """A session whose maker died before it could tell anybody was never made."""
+    """A session whose start was killed before it was reported is removed."""
     close_team(world, session_id, intent.socket)
     world.registry.retract(session_id, Gone.DELETED)
     world.workspace.discard(session_id)
 
 
 def _finish_stop(world: World, intent: Intent, session_id: SessionId, lost: str | None = None) -> None:
-    """`lost` says why it runs no more, where nobody asked for that."""
+    """`lost` says why it no longer runs, if it was not stopped on purpose."""
     if not world.layout.is_session(session_id):
         return
     try:
@@ -65,7 +65,7 @@ def _finish_stop(world: World, intent: Intent, session_id: SessionId, lost: str 
 
 
 def _finish_lost(world: World, intent: Intent, session_id: SessionId) -> None:
-    """Lost, unless somebody restored it before it was called so: the listing was killed while it looked again."""
+    """Lost, unless it was restored before it was marked: the listing was killed while it looked again."""
     if not _may_live(world, session_id):
         _finish_stop(world, intent, session_id, lost=TMUX_GONE)
 
@@ -80,7 +80,7 @@ def _may_live(world: World, session_id: SessionId) -> bool:
 
 
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
-    """Stopped as it was before; lost, if it was called active already: whoever wanted it to run still does."""
+    """Stopped as before; lost, if it was marked active already: it was meant to run."""
     close_team(world, session_id, intent.socket)
     _finish_stop(world, intent, session_id, lost="its restore was cut short")
 

@@ -1,4 +1,4 @@
-"""An agent's event file: `logs/agent-{id}.events.jsonl`, a JSON object a line.
+"""An agent's event file: `logs/agent-{id}.events.jsonl`, one JSON object per line.
 
 The launcher writes it, and so does `mas hook`; whoever reads it can tell all that happened to the agent. Past its
 largest size it begins anew with what still counts: the last start and what each source said last since then. Writers
@@ -22,7 +22,7 @@ START = b'"event":"start"'
 EXIT = b'"event":"exit"'
 _CALLED = b'"event":"hook"'
 # What passed to the agent: the first line of a message, the Enter behind it, and that the agent then began to work;
-# a mark of whoever wants to know how far the launcher has read.
+# a mark, which shows its sender how far the launcher has read.
 TYPED = b'"event":"typed"'
 ENTERED = b'"event":"entered"'
 TAKEN = b'"event":"taken"'
@@ -81,9 +81,9 @@ class AgentLog:
             self._fd = os.open(self._path, _WRITE, 0o600)
             self._locked = take_lock(self._fd, _PATIENCE, _PAUSE)
             if not self._locked or still_at(self._fd, self._path):
-                # Whoever holds it for so long is up to no good; what happened is written all the same.
+                # A process that holds the lock this long may be hostile; the event is written anyway.
                 return self
-            # Begun anew in the meantime.
+            # The file was started again in the meantime.
             os.close(self._fd)
 
     def __exit__(self, *_: object) -> None:
@@ -131,7 +131,7 @@ def last_run(path: str) -> list[bytes]:
 
 
 def has_spoken(path: str, source: str) -> bool:
-    """Whether a source has told a state in the agent's last run."""
+    """Whether a source has reported a state in the agent's last run."""
     word = said_by(source)
     return any(word in line for line in last_run(path))
 

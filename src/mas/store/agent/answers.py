@@ -28,7 +28,7 @@ class Request:
         directory = _directory(session_dir)
         ensure_directory(directory, PRIVATE_DIR)
         waiting(session_dir, agent)
-        # Locked before it has its name: nobody may take it for one that a killed process left.
+        # Locked before it has its name: otherwise it could look like the file of a killed process.
         name = f"{agent}-{os.urandom(8).hex()}"
         self._path = os.path.join(directory, name)
         half = os.path.join(directory, f".{name}")
@@ -54,7 +54,7 @@ class Request:
 
 
 def waiting(session_dir: str, agent: str) -> dict[str, str]:
-    """The requests of an agent that somebody waits with, each with its time; what killed ones left is removed."""
+    """The requests of an agent that a hook still waits with, each with its time; those of killed hooks are removed."""
     directory = _directory(session_dir)
     try:
         names = os.listdir(directory)

@@ -1,4 +1,4 @@
-"""An agent's own place, `.mas/agents/{id}/`: its provider's files, and the name of its conversation.
+"""An agent's own directory, `.mas/agents/{id}/`: its provider's files, and the name of its conversation.
 
 The agent writes there too, so whatever it may have put in the way (a link above all) is not followed.
 """
@@ -42,7 +42,7 @@ class AgentPlace:
         ensure_directory(self.path, PRIVATE_DIR)
 
     def furnish(self, uuid: str, files: Iterable[tuple[str, str]], seed: Iterable[tuple[str, str]]) -> None:
-        """Write the files anew, and those of `seed` where there is none; paths lie below this place."""
+        """Write the files again, and those of `seed` that are missing; paths are below this directory."""
         self.make()
         for path, text in files:
             self._write(path, text, again=True)

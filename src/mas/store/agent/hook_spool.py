@@ -1,4 +1,4 @@
-"""Where an isolated agent leaves its hooks for the launcher: `.mas/agents/{id}/hooks/`, named to it by `MAS_HOOKS`.
+"""Where an isolated agent's hooks write for the launcher: `.mas/agents/{id}/hooks/`, which `MAS_HOOKS` names.
 
 Each hook is a file of a random name: the hook's name in the first line, what was told with it behind that. Its name
 rings the launcher's bell, a pipe beside it, and the file is gone once the hook is noted, so that the agent's hooks stay

@@ -1,4 +1,4 @@
-"""What an agent's program tells of itself by its hooks, written down with the state it means.
+"""What an agent's program reports by its hooks, recorded with the state that it means.
 
 Runs many times an hour, between two steps of the agent: it touches nothing but the files of that agent, imports little,
 and is never an error. It waits for nobody but who is to answer a question, where the program's provider wants it asked
@@ -50,7 +50,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     try:
         options = read_launch(launch_path(session_dir, agent))[2]
     except (OSError, ValueError):
-        # Nobody whom MAS has started.
+        # Not an agent that MAS started.
         return None
     asks = options.get("answer_hook") == name
     meant = _meaning(f"{name}=blocked" if asks else options.get("hook_map", ""), name, body)
@@ -64,7 +64,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
             if asks and meant:
                 before = _told_last(log.last_run())
                 state = before if before[:3] == meant[:3] else meant
-                # Before anybody can see the question: who does can answer it.
+                # Before the question is visible: from then on it can be answered.
                 request = _request_of(session_dir, agent, state)
                 question = Question(path, sources, name, state, request, _patience(options)) if request else None
             now = _note_state(log, meant, sources) if meant else None
@@ -91,7 +91,7 @@ def hear_answer(question: Question, say: Callable[[str], None]) -> None:
 
 
 class PendingQuestion:
-    """A question that waits for its answer, as long as somebody looks after it. Closing it ends the wait."""
+    """A question that waits for its answer while its process checks it. Closing it ends the wait."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -125,7 +125,7 @@ def _note_going_on(question: Question) -> None:
     try:
         with AgentLog(question.log) as log:
             if _told_last(log.last_run()) != question.state:
-                # Another question has come up beside this one, or the program has told what it does.
+                # Another question has come up beside this one, or the program has reported what it does.
                 return
             now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", utc_now()), question.sources)
     except OSError:
@@ -149,12 +149,12 @@ def _patience(options: dict[str, str]) -> float:
 
 
 def _told_last(run: list[bytes]) -> AgentState:
-    """What hooks told last."""
+    """The state that hooks reported last."""
     return fold([line for line in run if said_by("hooks") in line], ("hooks",))
 
 
 def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> AgentState | None:
-    """Write the state down, if it is another than hooks told last; answers it if it is the agent's state now."""
+    """Record the state if it differs from the last that hooks reported; returns it if it is the agent's state now."""
     run = log.last_run()
     if _told_last(run)[:3] == meant[:3]:
         return None

@@ -1,4 +1,4 @@
-"""Launch files: what the launcher in each pane is to run. Written at every start, read by `mas.pane`.
+"""Launch files: what the launcher in each pane runs. Written at every start, read by `mas.pane`.
 
 Plain NUL-separated text, because the launcher starts once per agent and a JSON reader would cost it a third
 of its start. Imports nothing but `os` for the same reason.

@@ -1,6 +1,6 @@
-"""What an agent printed, read as one stream while it grows and starts anew."""
+"""What an agent printed, read as one stream while the log grows and rotates."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import fcntl
 import os
 import stat
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from mas.store.files.descriptors import DIRECTORY, READ
 
-# A reader is at most this many files behind; who is further behind has lost something and is told so.
+# A reader is at most this many files behind; one that is further behind has lost output and gets to know it.
 _KEPT = 3
 # Stands for a file that came and went unseen: more than any reader would want to catch up with.
 _MISSED = 64 << 20
 _BLOCK = 1 << 20
-# Asks whether anybody holds a lock on any part of a file: `struct flock`, as Linux has it.
+# Asks whether any process holds a lock on any part of a file: `struct flock` of Linux.
 _WOULD_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""What each agent of a session last said of itself: `.mas/reports/{id}`, gone with the agent's run."""
+"""The last report of each agent of a session: `.mas/reports/{id}`, removed when the agent starts again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def last_report(paths: SessionPaths, agent: str) -> str | None:
 
 
 def forget_reports(paths: SessionPaths, agents: Iterable[str]) -> None:
-    """What agents said before they were started anew is no news of them."""
+    """Reports from before agents were started again are outdated."""
     for agent in agents:
         remove_file(os.path.join(_place(paths), agent))
 

@@ -1,4 +1,4 @@
-"""Stamps: whether a file is still the one that was read, without reading it again."""
+"""Fingerprints: whether a file is still the one that was read, without reading it again."""
 
 from __future__ import annotations
 

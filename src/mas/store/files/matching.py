@@ -1,4 +1,4 @@
-"""Whether files of a pattern are there, looked for where agents can write: no link is followed, and not for ever."""
+"""Whether files match a pattern in a directory that agents can write: follows no link, and gives up in time."""
 
 from __future__ import annotations
 

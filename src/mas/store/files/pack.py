@@ -90,7 +90,7 @@ def unpack_tree(path: str, target: str, progress: Progress | None, held: int | N
 
 
 def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fact]:
-    """Pack `source` into `target`; answers what must be found in it."""
+    """Pack `source` into `target`; returns what must be found in it."""
     facts: dict[str, _Fact] = {}
     total = usage(source).size if progress else 0
     done = 0
@@ -129,7 +129,7 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
 
 
 def _add_file(tar: tarfile.TarFile, member: tarfile.TarInfo, file: IO[bytes], info: os.stat_result) -> str:
-    """Pack one open file; answers the digest of what it holds. Of a sparse one only that is packed, as GNU tar does."""
+    """Pack one open file; returns the digest of its content. Holes of a sparse file are not packed, as in GNU tar."""
     parts = list(parts_of(file.fileno(), info))
     held = sum(length for _, length in parts)
     if info.st_blocks * 512 >= info.st_size or held > _LARGEST_SPARSE:

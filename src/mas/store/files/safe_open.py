@@ -1,4 +1,4 @@
-"""Opens what lies beneath a directory and nowhere else: no link is followed, no `..` taken.
+"""Opens files below a directory and nowhere else: no link is followed, no `..` is allowed.
 
 For everything that is read out of a place where agents can write. The kernel sees to it where it can (`openat2`), else
 a walk that opens one directory after the other. Two names of one file are no link; but a file that belongs to somebody
@@ -78,7 +78,7 @@ def made_beneath(fd: int, names: Iterable[str]) -> int:
 
 
 def is_foreign(info: os.stat_result, owner: int) -> bool:
-    """Whether this is a second name of a file that belongs to somebody else than the tree does."""
+    """Whether this is a hard link to a file with another owner than the tree."""
     return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and info.st_uid != owner
 
 

@@ -1,6 +1,6 @@
 """Directory trees: copy, measure, remove. Never follows a link, never leaves the tree it was given."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import errno
 import os
 import stat
@@ -22,7 +22,7 @@ _BUFFER = 1 << 20
 # Each level holds two descriptors; a tree deeper than this was built to break something.
 _DEEPEST = 200
 _SLOW = 1.0
-# So many that were left out are told by name.
+# How many entries that were left out are listed by name.
 _MOST_SKIPPED = 100
 
 
@@ -91,7 +91,7 @@ def _walk(fd: int, prefix: str, depth: int, past_closed: bool) -> Iterator[Entry
 
 
 def usage(root: str) -> Usage:
-    """How much lies below `root`, however deep; directories an agent closed to everybody are passed by."""
+    """How much is below `root`, however deep; unreadable directories are skipped."""
     files = size = disk = 0
     with _Descent(root) as descent:
         while (name := descent.next()) is not None:
@@ -210,7 +210,7 @@ class _Copy:
 
 
 def copy_tree(source: str, target: str, progress: Progress | None = None) -> list[str]:
-    """Copy the directory `source` to the new directory `target`; answers what was left out.
+    """Copy the directory `source` to the new directory `target`; returns what was left out.
 
     Links are copied as links. Files are new files that share nothing a write could reach (where the file
     system can, their blocks are shared until written). All of it is writable by its owner. Sockets, pipes
@@ -247,7 +247,7 @@ def _copy_directory(copy: _Copy, from_fd: int, to_fd: int, path: str) -> None:
                 # A living agent may remove its files, or put others in their place, while its session is being cloned.
                 if error.errno not in _CHANGED:
                     if error.filename == name:
-                        # One name of thirteen directories that have it would tell nobody which.
+                        # Thirteen directories have this name; alone it would not show which one is meant.
                         error.filename = os.path.join(copy.source, f"{path}{name}")
                     raise
                 copy.skip(f"{path}{name}")
@@ -270,7 +270,7 @@ def _copy_subdirectory(copy: _Copy, from_fd: int, to_fd: int, name: str, path: s
 
 
 def _copy_file(copy: _Copy, from_fd: int, to_fd: int, name: str) -> bool:
-    """Whether it was a file to copy, and not something else by now, or somebody else's."""
+    """Whether it was a file to copy, and not something else by now, or another user's file."""
     source = os.open(name, READ, dir_fd=from_fd)
     try:
         info = os.fstat(source)

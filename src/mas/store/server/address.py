@@ -1,11 +1,11 @@
-"""The address of the workspace's server, for agents: `sessions/.mas/address/url`, all of MAS's state that they see.
+"""The address of the workspace's server: `sessions/.mas/address/url`, the only part of MAS's state that agents see.
 
 Its first line is where the server listens; where that is by TLS, the server's certificate follows, so that an agent
 knows it for the one it looks for. The file is locked for as long as the server runs: what a killed one left is known
 for it. An agent can lock the file too; then it waits for nobody but itself, and nobody for it.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ def publish(directory: str, address: Address) -> int:
     remove_file(half)
     fd = os.open(half, os.O_RDWR | NEW, _OPEN_FILE)
     os.fchmod(fd, _OPEN_FILE)
-    # Locked before it has its name: nobody may take it for one that a killed server left.
+    # Locked before it has its name: otherwise it could look like the file of a killed server.
     try_lock(fd)
     write_all(fd, f"{address.url}\n{address.certificate or ''}".encode())
     os.rename(half, os.path.join(directory, _URL))
@@ -49,7 +49,7 @@ def withdraw(directory: str) -> None:
 
 
 def find(session_dir: str) -> Address | None:
-    """Where the server of an agent's workspace is, told by nothing but where the agent's session is."""
+    """Where the server of an agent's workspace is, found only from the path of the agent's session."""
     path = os.path.join(os.path.dirname(session_dir), ".mas", "address", _URL)
     try:
         fd = os.open(path, READ)

@@ -1,4 +1,4 @@
-"""Presence: which server runs for the workspace, and where it listens. A lock tells, never a file alone."""
+"""Presence: which server runs for the workspace, and where it listens. Only a lock proves it, never a file alone."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Presence:
     def _take(self) -> bool:
         """Whether the claim is ours now."""
         lock = open_lock(self._lock_path)
-        # Whoever looks whether a server runs holds the lock for a moment.
+        # A process that checks whether a server runs holds the lock for a moment.
         taken = take_lock(lock, round(_A_LOOK / _LOOK_AGAIN), _LOOK_AGAIN)
         # Somebody may have removed the file, and another server locked the next.
         if taken and still_at(lock, self._lock_path):
@@ -128,18 +128,18 @@ class Presence:
         return False
 
     def announce(self, info: ServerInfo, tls_cert: str | None = None) -> None:
-        """Tell others where the server is; it holds the claim. Agents are told its certificate too."""
+        """Publish where the server is; it holds the claim. Agents get its certificate too."""
         certificate = address.first_certificate(tls_cert) if tls_cert else None
         self._published = address.publish(self._layout.address, address.Address(info.url, certificate))
         ensure_directory(os.path.dirname(self.pid_file), 0o755)
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
-        # Last: whoever waits for the server looks here.
+        # Last: processes that wait for the server look here.
         write_atomic(self._info_path, json.dumps(info._asdict()).encode())
         files = (self._info_path, self.pid_file, self.socket, address.path_in(self._layout.address))
         self._announced = [_Announced.of(path) for path in files if os.path.lexists(path)]
 
     def is_ours(self) -> bool:
-        """Whether the workspace is still where it was, and this is its server; yes where that cannot be told."""
+        """Whether the workspace is still at its path and this is its server; True if that cannot be found out."""
         try:
             return still_at(self._lock, self._lock_path)
         except NotADirectoryError:
@@ -192,7 +192,7 @@ class Presence:
         return info
 
     def _is_silent(self) -> bool:
-        """Whether the server that runs here took the claim so long ago that it has said all it will: that is gone."""
+        """Whether the running server must have published its address long ago: a missing file was removed."""
         if not self.is_held() or self.was_moved():
             return False
         try:
@@ -253,7 +253,7 @@ class Presence:
     def _prepare(self) -> None:
         for directory in (os.path.dirname(self._layout.server), self._layout.server, os.path.dirname(self.socket)):
             ensure_directory(directory, PRIVATE_DIR)
-        # The short place is where anybody could have made it.
+        # Any user could have made the directory at the short path.
         place = os.path.dirname(self.socket)
         info = os.stat(place, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:

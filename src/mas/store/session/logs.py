@@ -42,7 +42,7 @@ class Logs:
         _add(self._layout.at("logs", "mas.log"), self._stamped(text))
 
     def api(self, session_id: str | None, text: str) -> None:
-        """One line in the server's log, or in that of one session; past its largest size it starts anew."""
+        """One line in the server's log, or in that of one session; past its largest size a new file begins."""
         line = f"{text}\n"
         if session_id is None:
             _add(self._layout.at("logs", "api.log"), line, _LARGEST_API_LOG)
@@ -94,7 +94,7 @@ def _stamp(milliseconds: int) -> str:
 
 
 def _add(path: str, line: str, largest: int | None = None, directory: int | None = None) -> None:
-    """Add to a log, which starts anew past its largest size."""
+    """Add to a log; past its largest size a new file begins."""
     try:
         if largest and os.stat(path, dir_fd=directory, follow_symlinks=False).st_size > largest:
             os.replace(path, f"{path}.1", src_dir_fd=directory, dst_dir_fd=directory)

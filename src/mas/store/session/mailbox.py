@@ -1,4 +1,4 @@
-"""A mailbox: the messages of one session in its SQLite database, and how far each came with whom it is for."""
+"""A mailbox: the messages of one session in its SQLite database, and how far each came with its recipients."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Mailbox:
         self._sql = connection
         self._fresh = fresh
         # What need not last does not wait for the disk: not at all where SQLite's log begins with it, and where
-        # it does not, for as little as keeps a log that begins anew from being taken for the old one.
+        # it does not, just enough to keep a log that starts again from being mistaken for the old one.
         self._hasty = "OFF" if fresh else "NORMAL"
         self._turn = turn or Lock()
 
@@ -314,7 +314,7 @@ def _must_be_text(*values: object) -> None:
 
 
 def _damage() -> NoReturn:
-    """What SQLite itself says where it notices: nobody can have written such a row."""
+    """The same error as SQLite raises for damage: MAS never writes such a row."""
     error = sqlite3.DatabaseError("a row cannot be read")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     raise error

@@ -1,4 +1,4 @@
-"""Messages on disk: one SQLite database per session, in which nothing that was sent is ever lost.
+"""Messages on disk: one SQLite database per session, which never loses a sent message.
 
 A database lives in its session's directory, and moves with it. It is opened for as long as one verb needs it,
 by as many processes and threads as there are; `messages.lock` beside it is held shared by all who use the
@@ -34,7 +34,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 
 class Messages:
-    """The messages of a workspace's sessions. `warn(session_id, text)` is told of damage."""
+    """The messages of a workspace's sessions. `warn(session_id, text)` is called on damage."""
 
     def __init__(self, layout: Layout, now: Callable[[], str], warn: Callable[[str, str], None]) -> None:
         self._layout = layout
@@ -111,14 +111,14 @@ class Messages:
 
     @contextmanager
     def typing(self, session_id: str, agent: str) -> Iterator[None]:
-        """The right to type to an agent, waiting for it; whoever dies gives it back."""
+        """The right to type to an agent; waits for it. The kernel releases it if the process dies."""
         with self._typing_lock(session_id, agent) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
 
     @contextmanager
     def nobody_typing(self, session_id: str, agent: str) -> Iterator[bool]:
-        """Whether nobody was typing to the agent; if so, nobody is until this ends."""
+        """Whether no other process was typing to the agent; if so, none can until this ends."""
         with self._typing_lock(session_id, agent) as fd:
             yield try_lock(fd)
 
@@ -325,7 +325,7 @@ def _translated(error: sqlite3.Error, path: str) -> MasError | _Damage:
     kind = code & 0xFF
     if code in _FULL or kind in _FULL or (kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _no_room(path)):
         return DiskFull(f"No room left on the disk ({path})", "df -h; mas prune --older-than 7d")
-    # Without a code it is Python's word: a text that is none.
+    # An error without a code comes from Python: bytes that are not valid text.
     undecoded = code == 0 and isinstance(error, sqlite3.OperationalError)
     if kind in _DAMAGED or code == sqlite3.SQLITE_IOERR_SHORT_READ or undecoded:
         return _Damage(str(error))

@@ -15,7 +15,7 @@ from mas.store.files.safe_open import made_beneath
 from mas.store.files.tree import remove_tree, walk
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, SessionPaths
 
-# What login shells read last; before, most set PATH anew.
+# What login shells read last; most of them set PATH again before.
 _PROFILES = (".profile", ".zprofile")
 _PROFILE = b'# The programs this agent was started with, `mas` among them.\nPATH="${MAS_PATH:-$PATH}"\n'
 
@@ -45,7 +45,7 @@ class PrivateHome:
         return path
 
     def empty_temporary(self) -> None:
-        """Remove all temporary files; nobody may be running."""
+        """Remove all temporary files; no agent may be running."""
         remove_tree(self._paths.temporary)
 
     def link(self, name: str, target: str) -> bool:
@@ -76,7 +76,7 @@ def _linked(name: str, target: str, directory: int) -> bool:
 
 
 def hand_over(trees: Iterable[str], uid: int, gid: int) -> None:
-    """Give everything in `trees` to an account. A file with a second name stays whose it is: it may be anybody's."""
+    """Give everything in `trees` to an account. A hard link keeps its owner: the file may belong to any user."""
     for tree in trees:
         os.chown(tree, uid, gid, follow_symlinks=False)
         for entry in walk(tree, past_closed=True):

@@ -32,7 +32,7 @@ _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
 
 
 class _Seen:
-    """A session as both its files told it, and which files these were."""
+    """A session as read from both its files, and which files these were."""
 
     def __init__(self, paths: SessionPaths) -> None:
         """`OSError` if one of them cannot be looked at."""
@@ -134,7 +134,7 @@ class Records:
         if seen.session and seen.can_be_kept:
             self._seen[session_id] = seen
             while len(self._seen) > _MOST_SEEN:
-                # Of sessions that were deleted nobody asks any more.
+                # Deleted sessions are not asked for any more.
                 self._seen.pop(next(iter(self._seen)), None)
         return seen.session is not None
 

@@ -1,6 +1,6 @@
-"""Archives: a stopped session as one compressed file, proven readable before the original may go."""
+"""Archives: a stopped session as one compressed file, proven readable before the original is removed."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import time
@@ -78,7 +78,7 @@ class Archives:
         remove_file(self._note(session_id))
 
     def list(self) -> Iterator[ArchiveInfo]:
-        """All archives; one whose note is lost is told from the file alone."""
+        """All archives; if the note of one is lost, its facts come from the file alone."""
         for name in sorted(os.listdir(self._layout.archive)):
             session_id, dot, kind = name.partition(".")
             if kind == "tar.zst" and dot and is_session_id(session_id):

@@ -1,4 +1,4 @@
-"""The event log's writing half: any process adds a line, none waits long, none fails by it.
+"""The writing half of the event log: any process adds a line, never waits long and never fails because of it.
 
 `events/{segment}.jsonl` holds JSON objects, a line each. A writer shares a lock while it appends to the newest
 segment; whoever finds that full takes the lock alone, for just as long as making the next one takes, so a
@@ -72,7 +72,7 @@ def _open_lock(directory: str) -> int:
 
 def _append(directory: str, text: str) -> None:
     found = segments(directory)
-    # Numbers begin with the time, so that no id of a log somebody removed means anything in its successor.
+    # Numbers begin with the time, so that an id of a removed log means nothing in the next one.
     path = segment_path(directory, found[-1] if found else int(time.time()))
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | _FLAGS, 0o600)
     try:
@@ -89,7 +89,7 @@ def _is_full(directory: str) -> bool:
 
 
 def _roll(directory: str, lock: int) -> None:
-    """Begin the next segment and drop the oldest; if somebody stands still in the newest, it has to do for longer."""
+    """Begin the next segment and drop the oldest; if a stopped process holds the newest, it is used for longer."""
     # All who come now want the lock alone, so those who share it are soon through.
     if not take_lock(lock, _ROLL_PATIENCE, _PAUSE):
         return

@@ -1,4 +1,4 @@
-"""The event store: what happened in a workspace, kept for a while so that listeners can come back for it.
+"""The event store: what happened in a workspace, kept for a while so that listeners can resume.
 
 An event's id is its segment and the place just after its line, so that going on from there is a seek. Readers
 take no lock. A line that is none, as a killed writer or a full disk leaves it, is passed over.
@@ -71,7 +71,7 @@ class Events:
             return EventPage((), self._end(found[-1]) if found else OLDEST, False)
         known = _place(after)
         if not found:
-            # If it is somebody who removed them, the first that comes will show the gap.
+            # If the files were removed, the next event will show the gap.
             return EventPage((), after if known else OLDEST, not known and after != OLDEST)
         segment, offset = known or (0, 0)
         if segment in found and self._begins_line(segment, offset):
@@ -130,7 +130,7 @@ class Events:
             finally:
                 os.close(fd)
         except OSError:
-            # Not to be read at all; whoever goes on from here will be told of a gap.
+            # Unreadable; a listener that continues from here will see a gap.
             pass
         return f"{segment:010d}.{end}"
 

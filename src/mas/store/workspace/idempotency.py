@@ -1,4 +1,4 @@
-"""Keys of requests: which session each one started, so that asking again starts no second one."""
+"""Idempotency keys: which session each request started, so that repeating it starts no second one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOCK = ".lock"
 
 
 class Key:
-    """One request, held by nobody else meanwhile. `session_id` is None until an id was drawn for it."""
+    """One request, which no other process holds meanwhile. `session_id` is None until an id was chosen for it."""
 
     def __init__(self, path: str, request: str) -> None:
         self._path = path
@@ -56,7 +56,7 @@ class Keys:
 
     @contextmanager
     def held(self, key: str, request: bytes) -> Iterator[Key]:
-        """Hold a key; whoever asks with it at the same time waits. `request` is what was asked for."""
+        """Hold a key; another request with the same key waits. `request` is the body of the request."""
         for directory in (self._server, self._directory):
             ensure_directory(directory, PRIVATE_DIR)
         # Before the work: nothing may go wrong once that is done.
@@ -107,5 +107,5 @@ def _last_used(path: str) -> float:
             return os.stat(file, follow_symlinks=False).st_mtime
         except FileNotFoundError:
             continue
-    # Forgotten meanwhile, by somebody else.
+    # Forgotten meanwhile, by another process.
     return math.inf

@@ -1,10 +1,10 @@
-"""Intents: what is being done to which session, so that work cut short by a crash is found and finished.
+"""Intents: what is being done to which session, so that work interrupted by a crash is found and finished.
 
 Every verb that changes more than one place first writes an intent and keeps it locked. The kernel drops the
 lock when the process dies: an intent without an owner is unfinished work for the next command.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import time
@@ -116,11 +116,11 @@ class Intents:
                 finally:
                     if operation.settled:
                         os.unlink(path)
-                        # Should the power fail, what somebody was told is done must not come back as work cut short.
+                        # After a power cut, work that was reported as done must not come back as interrupted work.
                         with suppress(OSError):
                             sync_directory(self._layout.intents)
         finally:
-            # Refused before a word was written: nobody is at work on the session.
+            # Refused before anything was written: no process is at work on the session.
             if not os.fstat(fd).st_size and still_at(fd, path):
                 os.unlink(path)
             os.close(fd)
@@ -135,7 +135,7 @@ class Intents:
                 os.close(fd)
                 before, left = left, self._read(path)
                 if left is None and before is not None:
-                    # Its owner has just finished, and somebody else looks.
+                    # Its owner has just finished, and another process looks.
                     began = time.monotonic()
                 if time.monotonic() - began > _patience(verb, left):
                     raise _busy(session_id, left)
@@ -172,11 +172,11 @@ class Intents:
                 os.close(fd)
 
     def sessions(self) -> set[str]:
-        """The sessions somebody is, or was, at work on."""
+        """The sessions that a process works on, or was working on when it was killed."""
         return {name for name in os.listdir(self._layout.intents) if is_session_id(name)}
 
     def is_owned(self, session_id: str) -> bool:
-        """Whether somebody is at work on the session now; work cut short has nobody."""
+        """Whether a process works on the session now; interrupted work has no process."""
         try:
             fd = os.open(self._path(session_id), os.O_RDWR | SAFE)
         except FileNotFoundError:
@@ -208,7 +208,7 @@ class Intents:
         except (FileNotFoundError, ValueError):
             # A line cut off by a crash was never acknowledged: its owner had done nothing yet.
             return None
-        # One that speaks of another session than it is kept for was written by nobody who had that.
+        # An intent that names another session than its file does was not written by the owner of that session.
         return intent if intent.session_id == os.path.basename(path) else None
 
     @contextmanager
@@ -221,7 +221,7 @@ class Intents:
             yield
             return
         try:
-            # Whoever had the session last lets go of this lock a moment after its intent.
+            # The last owner of the session releases this lock a moment after its intent.
             if not take_lock(fd, round(_A_LOOK / _LOOK_AGAIN), _LOOK_AGAIN):
                 raise Busy(f"Session {session_id} is locked by another program", f"fuser {path}")
             yield
@@ -230,11 +230,11 @@ class Intents:
 
 
 def _patience(verb: str, other: Intent | None) -> float:
-    """How long to wait for who has a session."""
+    """How long to wait for the process that has a session."""
     if other is None:
-        # Nobody has said what they do: somebody looks for work cut short, and is gone in a moment.
+        # The owner has written nothing: it only looks for interrupted work, and is gone in a moment.
         return _A_LOOK
-    # A listing that found something wrong is no reason to refuse what somebody asked for.
+    # A repair by a listing is no reason to refuse a command.
     return _A_LISTING if other.verb in _OF_LISTINGS and verb not in _OF_LISTINGS else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What was found out about this machine by trying, kept until it starts anew or anything that matters changes."""
+"""What was found out about this machine by trying, kept until it reboots or anything that matters changes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ The index keeps one entry per line, so that a change splices bytes and parses no
 another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import re
@@ -158,7 +158,7 @@ class Registry:
                 remove_unfinished(self._layout.registry_index, self._layout.journal)
 
     def rebuild(self, scan: Callable[[], Iterable[IndexEntry]]) -> list[str]:
-        """Write both files anew from what `scan` finds, keeping damaged ones aside; answers what was kept.
+        """Write both files again from what `scan` finds, keeping damaged ones aside; returns what was kept.
 
         `scan` runs under the lock, so that no change made meanwhile is lost.
         """
@@ -219,7 +219,7 @@ class Registry:
         """The index without its tail, in the shape that `_splice` needs for a session."""
         data = self._read_bytes()
         tail = _TAIL_SHAPE.search(data, max(0, len(data) - _LONGEST_TAIL))
-        # An id that is there, but not at the start of a line, is in an entry that somebody edited.
+        # An id that is there, but not at the start of a line, is in an entry that was edited by hand.
         if data.startswith(_HEAD) and tail and (_mark(session_id) in data or session_id.encode() not in data):
             lines = bytearray(data)
             del lines[tail.start() :]
@@ -259,7 +259,7 @@ class Registry:
         write_atomic(self._layout.registry_index, lines)
 
     def _mend_journal(self, wanted: dict[str, Status], now: str, kept: list[str]) -> dict[str, str]:
-        """Make the journal readable and its last word on every session the true one; answers what is new to it."""
+        """Make the journal readable and its last line about every session true; returns the sessions new to it."""
         path = self._layout.journal
         try:
             data = read_file(path)

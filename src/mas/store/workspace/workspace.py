@@ -1,6 +1,6 @@
 """The workspace: its templates, and the session directories made from them, moved and removed."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field anew at each start.
+# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import errno
 import json
 import os
@@ -33,7 +33,7 @@ class Trashed(NamedTuple):
 
 
 def check_root(root: str) -> None:
-    """`BadInput` if the workspace's path is too long for what lies deep below it."""
+    """`BadInput` if the workspace's path is too long for the files deep below it."""
     length = len(os.fsencode(root))
     if length > _LONGEST_ROOT:
         raise BadInput(
@@ -43,7 +43,7 @@ def check_root(root: str) -> None:
 
 
 def init_workspace(root: str, name: str, provider: str) -> list[str]:
-    """Make what a workspace needs and does not have; answers what was made, never overwrites."""
+    """Make what a workspace needs and does not have; returns what was made, never overwrites."""
     if not root.isprintable():
         raise BadInput("A workspace cannot lie under a directory whose name has control characters")
     check_root(root)
@@ -161,7 +161,7 @@ class Workspace:
         return source if os.path.isdir(source) and not os.path.isdir(target) else None
 
     def copy_session(self, source: str, session_id: SessionId, progress: Progress | None) -> list[str]:
-        """Fill a new session with the work of another directory; answers what was left out."""
+        """Fill a new session with the work of another directory; returns what was left out."""
         paths = self._layout.session(session_id)
         skipped = []
         for part in _COPIED_BY_CLONE:
