@@ -1,6 +1,5 @@
 """Settings: flags, then the environment, then the workspace's config file. The only reader of os.environ."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 import sys
 from collections.abc import Mapping

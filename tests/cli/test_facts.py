@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import cast
 
@@ -46,3 +47,16 @@ def test_a_command_imports_no_other_command() -> None:
     script = "import sys; from mas.cli.main import load; load('list'); print(*(name for name in sys.modules))"
     names = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert [name for name in names if name.startswith("mas.cli.") and name.endswith("_")] == ["mas.cli.list_"]
+
+
+def test_named_tuples_that_every_listing_imports_have_no_postponed_annotations() -> None:
+    """Each field would be compiled again at every start."""
+    script = "import sys; from mas.cli.main import run; run(['list', '--workspace', '/']); print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    postponed = set()
+    for name in names:
+        source = inspect.getsource(sys.modules.get(name) or import_module(name)) if name.startswith("mas.") else ""
+        if "(NamedTuple):" in source and "\nfrom __future__ import annotations\n" in source:
+            postponed.add(name)
+    # The types of their fields are imported for checking only.
+    assert postponed == {"mas.bootstrap", "mas.service.world"}

@@ -4,8 +4,6 @@
 `--session SESSION` is another spelling, and so are the two as words of their own.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import NamedTuple
 

@@ -1,6 +1,5 @@
 """What agents show, and what was done with them."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.views import AgentView

@@ -1,6 +1,5 @@
 """Approvals: the questions that agents wait with, and the results of answers."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

@@ -1,6 +1,5 @@
 """Events: what happened in a workspace, sent to every listener."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import Any, Literal, NamedTuple, get_args
 
 # A session changed its status, an agent its state; a message went its way; an agent said what it is doing, or was

@@ -1,6 +1,5 @@
 """A session's files as people see them."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

@@ -1,6 +1,5 @@
 """Isolation and limits: what a policy says, how much of it the kernel enforces, and how much an agent may use."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple

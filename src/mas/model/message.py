@@ -1,6 +1,5 @@
 """Messages: text for agents, its recipients, and how far it came."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import re
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args

@@ -1,6 +1,5 @@
 """Who is calling: the owner of the workspace, or one agent of one session."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.ids import is_agent_id, is_session_id

@@ -1,6 +1,5 @@
 """What a session can be started with: teams and providers."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.isolation import Limits, Policy, SessionLimits

@@ -1,6 +1,5 @@
 """Reports: what an agent says about its own work, in a few lines at most."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput

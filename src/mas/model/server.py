@@ -1,6 +1,5 @@
 """The server: where it listens, whether it is healthy, how a browser signs in."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 from mas.model.isolation import TierView

@@ -1,6 +1,5 @@
 """A session: one run of a team, its status, and which status may follow which."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 

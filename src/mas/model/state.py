@@ -1,6 +1,5 @@
 """States: what an agent is doing, computed from the lines of its event file."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 from collections.abc import Iterable
 from enum import StrEnum

@@ -1,6 +1,5 @@
 """How much processor, memory and disk sessions, agents and the machine use."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

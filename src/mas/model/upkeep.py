@@ -1,6 +1,5 @@
 """What maintenance found and did: prune, migrate, repair, doctor."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple
 
 

@@ -1,6 +1,5 @@
 """What MAS returns: the same values for the command line, the API and the page."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import Any, NamedTuple
 
 from mas.model.isolation import Isolation, SessionLimits

@@ -17,7 +17,6 @@ from mas.pane.processes import die_with_parent
 from mas.store.agent.hook_spool import ANSWER, ASKED, BELL, LARGEST, RING, spool_path
 from mas.store.files.descriptors import DIRECTORY, NEW, READ, SAFE, try_lock
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.store.agent.hooks import PendingQuestion

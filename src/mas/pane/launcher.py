@@ -19,7 +19,6 @@ from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.agent.launch import launch_path, read_launch, was_cut_short
 from mas.store.files.descriptors import DIRECTORY
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,6 @@ from mas.pane.states import States
 from mas.pane.terminal import copy_size, raw_mode, restore_mode, size_of
 from mas.pane.typed import Typed
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ import os
 
 from mas.store.agent.agentlog import plain
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re

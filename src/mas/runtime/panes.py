@@ -6,7 +6,6 @@ hand has another process than its mark says. Panes of an earlier version carry n
 are, and where these do not, the name of the tmux session they are in.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

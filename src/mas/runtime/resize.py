@@ -1,6 +1,5 @@
 """Resize: how a pane among others in a window gets its size."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from collections.abc import Callable
 from typing import NamedTuple
 

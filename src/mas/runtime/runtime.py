@@ -1,6 +1,5 @@
 """What the product needs of the place where its teams run, whatever that place is."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol

@@ -1,6 +1,5 @@
 """Every process of a session: found by its parents, its mark, its control groups and its namespaces, and ended."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 import time
 from collections.abc import Iterable, Iterator

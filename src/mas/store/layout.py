@@ -1,6 +1,5 @@
 """The paths and modes of all files of a workspace."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 from typing import NamedTuple
 

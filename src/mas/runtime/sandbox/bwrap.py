@@ -8,7 +8,6 @@ import sys
 from mas.runtime.sandbox.system import open_place
 from mas.runtime.sandbox.view import is_below, steps
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.runtime.sandbox.rules import Rules

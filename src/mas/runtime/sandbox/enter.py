@@ -19,7 +19,6 @@ from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.system import close_on_exec, die_with_parent
 from mas.runtime.sandbox.view import of_root
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,6 @@ import os
 from mas.runtime.sandbox.system import AT_EMPTY_PATH, AT_RECURSIVE, call, libc, open_place
 from mas.runtime.sandbox.view import DEVICES, is_below, steps
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.runtime.sandbox.rules import Rules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# Whatever is for nothing but its name costs nothing at the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable

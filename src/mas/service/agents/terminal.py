@@ -1,6 +1,5 @@
 """An agent's terminal as its viewers see it, on this machine or through a server."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 from typing import NamedTuple, Protocol
 
 

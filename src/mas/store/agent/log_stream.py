@@ -1,6 +1,5 @@
 """What an agent printed, read as one stream while the log grows and rotates."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import fcntl
 import os
 import stat

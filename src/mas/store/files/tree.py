@@ -1,6 +1,5 @@
 """Directory trees: copy, measure, remove. Never follows a link, never leaves the tree it was given."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import errno
 import os
 import stat

@@ -5,7 +5,6 @@ knows it for the one it looks for. The file is locked for as long as the server 
 for it. An agent can lock the file too; then it waits for nobody but itself, and nobody for it.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import os
 from typing import NamedTuple
 

@@ -1,6 +1,5 @@
 """Archives: a stopped session as one compressed file, proven readable before the original is removed."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import time

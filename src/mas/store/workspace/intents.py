@@ -4,7 +4,6 @@ Every verb that changes more than one place first writes an intent and keeps it 
 lock when the process dies: an intent without an owner is unfinished work for the next command.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import time

@@ -6,7 +6,6 @@ The index keeps one entry per line, so that a change splices bytes and parses no
 another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
 """
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import json
 import os
 import re

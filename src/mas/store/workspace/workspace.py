@@ -1,6 +1,5 @@
 """The workspace: its templates, and the session directories made from them, moved and removed."""
 
-# No postponed annotations here: NamedTuple would compile the type of every field again at each start.
 import errno
 import json
 import os
