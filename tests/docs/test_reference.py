@@ -104,7 +104,7 @@ def test_every_error_code_is_told() -> None:
 
 def test_every_refusal_of_the_server_alone_is_told() -> None:
     text = "".join(sources("src/mas/http"))
-    used = set(re.findall(r'refusal\(\s*\d+, "([a-z-]+)"', text))
+    used = set(re.findall(r'[Rr]efusal\(\s*\d+, "([a-z-]+)"', text))
     used |= set(re.findall(r'\d{3}: "([a-z-]+)"', text)) | set(
         re.findall(r'\.get\(error\.status_code, "([a-z-]+)"\)', text)
     )
