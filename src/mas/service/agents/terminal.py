@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
 
 class Terminal(Protocol):
-    """One viewer's sight of one agent's terminal.
+    """One viewer of one agent's terminal.
 
     The agent's launcher writes down what the agent prints, and viewers read what is written. A viewer owns nothing
     but a position, so none can slow an agent down or make anything grow. Positions are good for this object only.

@@ -36,7 +36,7 @@ class Account(NamedTuple):
 
 
 def account_for(policy: Policy, environ: Mapping[str, str], directory: str) -> tuple[Account | None, str]:
-    """Whom agents run as that work below `directory`, None for whoever MAS runs as; and what to say of it.
+    """The account for agents that work below `directory`, None for the user of MAS itself; and warnings about it.
 
     The policy's account, which must be able to reach the directory, or else who became root by sudo, if that one can.
     """

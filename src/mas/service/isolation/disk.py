@@ -54,7 +54,7 @@ def check_room(world: World, session_id: SessionId, limit: int | None) -> None:
 
 
 def _check(world: World, session: Session) -> str | None:
-    """Why the session had to be stopped; None if it had not."""
+    """Why the session was stopped; None if it was not."""
     limit = session.limits.session.disk
     if not limit:
         return None

@@ -45,12 +45,12 @@ _Kinds = dict[str, str]
 
 
 def policy_of(world: World, run: Run) -> Policy:
-    """All that is said of a run's isolation: by itself, its team and the workspace, the nearer first."""
+    """A run's isolation from all three places: the run, then its team, then the workspace."""
     return run.policy.under(world.settings.isolation)
 
 
 def limits_of(world: World, run: Run) -> SessionLimits:
-    """All that is said of a run's limits: by itself, its team and the workspace, the nearer first."""
+    """A run's limits from all three places: the run, then its team, then the workspace."""
     return run.all_limits.under(world.settings.limits)
 
 
@@ -71,7 +71,7 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
 
 
 class Enclosure:
-    """The walls around the agents of one session: the same for all of them, but for what is each one's own."""
+    """The sandbox rules for the agents of one session: shared by all of them, except each agent's own paths."""
 
     def __init__(self, world: World, session_id: SessionId, isolation: Isolation) -> None:
         self._world = world

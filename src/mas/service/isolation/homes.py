@@ -49,7 +49,7 @@ def is_in(path: str, directory: str) -> bool:
 
 
 class Homes:
-    """The homes of whom MAS works for. All paths are resolved, and what is not there is left out."""
+    """The homes of the users that MAS works for. All paths are resolved, and missing ones are left out."""
 
     def __init__(self, environ: Mapping[str, str], others: Iterable[str] = ()) -> None:
         import pwd

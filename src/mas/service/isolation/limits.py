@@ -76,7 +76,7 @@ class Holding(NamedTuple):
 
 
 def agent_limits(run: Run, agent: Agent) -> Limits:
-    """What one agent may take: by its own word, else as the run and its team say of all."""
+    """The limits of one agent: its own, otherwise those that the run and its team set for all."""
     return agent.limits.under(run.all_limits.agent)
 
 

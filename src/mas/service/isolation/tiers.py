@@ -51,7 +51,7 @@ class Tiers:
         self._found = {}
 
     def best(self) -> tuple[Tier, str]:
-        """The first tier that can be had, and the way into it; `NotIsolated` if a forced one cannot."""
+        """The best tier of this machine, and the way into it; `NotIsolated` if a forced one does not work."""
         for tier in (self._forced,) if self._forced else Tier:
             for how in WAYS[tier]:
                 if not self.why_not(how):
@@ -113,7 +113,7 @@ class Tiers:
 
 
 def circumstances(environ: Mapping[str, str]) -> str:
-    """All that what was found out depends on, as far as it changes by itself: the boot, the kernel, who and where."""
+    """Everything the results depend on and MAS does not control: the boot, the kernel, the user and the place."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()

@@ -20,7 +20,7 @@ def archive(
 ) -> ArchiveInfo:
     """Pack a stopped session; the original goes only when the archive has been read back.
 
-    `allowed` may refuse it by raising, once nobody else can change the session.
+    `allowed` may refuse it by raising, while no other process can change the session.
     """
 
     def stopped() -> Session:

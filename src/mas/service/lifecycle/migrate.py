@@ -24,7 +24,7 @@ _VERB = "migrate"
 def migrate(
     world: World, source: str | None, legacy_home: str, dry_run: bool, progress: Progress | None = None
 ) -> Migration:
-    """Bring over `source`, or else what is old in this workspace and in the home directory."""
+    """Migrate `source`, or without it all old sessions of this workspace and of the home directory."""
     sources = list(_sources(world, source, legacy_home))
     if source and not sources:
         raise NotFound(f"Nothing to migrate at {source} (no unit/ directory, no sessions/ with one)")
@@ -104,7 +104,7 @@ def _bring(world: World, path: str, progress: Progress | None) -> tuple[SessionI
 
 
 def _old_run(path: str) -> Run:
-    """The old configuration where it can still be understood, else the default team."""
+    """The old configuration if MAS can still read it, otherwise the default team."""
     try:
         with opened_beneath(path, ("config.json",)) as fd:
             body = json.loads(os.read(fd, _LARGEST_CONFIG))

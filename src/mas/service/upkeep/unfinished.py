@@ -132,7 +132,7 @@ def _finish_undelete(world: World, intent: Intent, session_id: SessionId) -> Non
 
 
 def _finish_rename(world: World, intent: Intent, session_id: SessionId) -> None:
-    """The name that its own files say, wherever that had come to."""
+    """Use the name in the session's own files, whatever the rename had done."""
     try:
         session = world.records.load(session_id)
     except (Corrupt, NoSession):

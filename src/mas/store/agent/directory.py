@@ -28,7 +28,7 @@ class AgentPlace:
         self.path = os.path.join(self._parent, agent)
 
     def uuid(self) -> str:
-        """The name its conversation was begun under; empty where it has none."""
+        """The name of its conversation; empty if it has none."""
         try:
             with opened_beneath(self._session, (".mas", "agents", self._agent, _UUID)) as fd:
                 text = os.read(fd, 64).decode("ascii", "replace").strip()

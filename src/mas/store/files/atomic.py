@@ -52,7 +52,7 @@ def write_atomic(path: str, data: bytes | bytearray, mode: int = PRIVATE_FILE) -
 
 
 def has_unfinished(*paths: str) -> bool:
-    """Whether a `write_atomic` of one of these files is under way, or was killed."""
+    """Whether a `write_atomic` of one of these files is in progress, or was killed."""
     return any(os.path.lexists(_temporary(path)) for path in paths)
 
 

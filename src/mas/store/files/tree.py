@@ -183,7 +183,7 @@ def _which(fd: int) -> tuple[int, int]:
 
 
 class _Copy:
-    """One copy under way: counts, tells of progress, remembers what could not be copied."""
+    """One copy in progress: counts, reports progress, remembers what could not be copied."""
 
     def __init__(self, source: str, progress: Progress | None) -> None:
         self.source = source

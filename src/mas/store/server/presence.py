@@ -89,7 +89,7 @@ class Presence:
         return self._layout.at("logs", "api.pid")
 
     def claim(self, to_stay: bool = True) -> None:
-        """Become the workspace's server; `ServerRunning` names the one there is.
+        """Become the workspace's server; `ServerRunning` if there is one already.
 
         One that is `to_stay` takes the place of one that would have ended by itself.
         """
@@ -177,7 +177,7 @@ class Presence:
             return None
 
     def await_one(self) -> ServerInfo | None:
-        """The server that runs; of one that is coming up, as soon as it listens. None where there is none."""
+        """The running server; waits for one that is coming up until it listens. None if there is none."""
         return self._await(lambda: self.is_held() or self.is_coming())
 
     def _await(self, may_come: Callable[[], bool]) -> ServerInfo | None:
@@ -217,7 +217,7 @@ class Presence:
         return info or ServerInfo(pid, "", self.socket, "", "", None)
 
     def _holder(self) -> int | None:
-        """The process that said it took the claim; None if it said nothing."""
+        """The process that the lock file names; None if it names none."""
         try:
             return _pid(read_file(self._lock_path))
         except (OSError, ValueError):
@@ -239,7 +239,7 @@ class Presence:
         return lock
 
     def is_coming(self) -> bool:
-        """Whether a server that was started by itself is on its way; one that runs counts too."""
+        """Whether a server that started automatically is coming up; one that runs counts too."""
         try:
             return is_locked(self._coming_path, shared=False)
         except OSError:

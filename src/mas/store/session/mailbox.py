@@ -216,7 +216,7 @@ class Mailbox:
             )
 
     def waiting(self) -> list[str]:
-        """The agents with whom something is not yet all the way."""
+        """The agents for which a message is not finished yet."""
         rows = self._sql.execute(f"SELECT DISTINCT agent FROM deliveries WHERE {_UNDER_WAY} ORDER BY agent")
         return [agent for (agent,) in rows]
 

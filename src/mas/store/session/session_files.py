@@ -147,7 +147,7 @@ class Records:
         return session
 
     def just_seen(self, session_id: SessionId) -> Session | None:
-        """The session as `is_whole` last found it, where that is remembered; for who has asked it just now."""
+        """The session as `is_whole` last found it, if that is remembered; for callers that have just called it."""
         seen = self._seen.get(session_id)
         return seen.session if seen else None
 

@@ -37,7 +37,7 @@ class Intent(NamedTuple):
 
 
 class Operation:
-    """Work under way, with the way back.
+    """Work in progress, with its undo steps.
 
     If it fails, its undo steps are run, last first. What cannot be undone, and what fails past the point of
     no return, is left to the next command, as if the process had been killed.
