@@ -141,7 +141,7 @@ def find_root(workspace: str | None) -> str:
     try:
         here = start = os.path.realpath(os.getcwd())
     except FileNotFoundError:
-        raise NoWorkspace("this directory, which was removed") from None
+        raise NoWorkspace("this directory, which no longer exists") from None
     while not os.path.isfile(os.path.join(here, MARKER)):
         parent = os.path.dirname(here)
         if parent == here:
@@ -162,12 +162,12 @@ class ServerOptions(NamedTuple):
 def server_address(options: ServerOptions, workspace: str | None) -> ServerAddress | None:
     """The server to work through: the flags, then the environment; None for a workspace on this machine."""
     if options.url and workspace:
-        raise BadInput("A workspace (--workspace) or a server (--url), not both")
+        raise BadInput("Give a workspace (--workspace) or a server (--url), not both")
     url = options.url or (None if workspace else os.environ.get("MAS_URL"))
     if not url:
         for flag, given in (("--token", options.token), ("--token-file", options.token_file), ("--ca", options.ca)):
             if given:
-                raise BadInput(f"{flag} is for a server: name it, with --url or MAS_URL")
+                raise BadInput(f"{flag} needs a server: give one with --url or MAS_URL")
         return None
     return ServerAddress(url, _token(options), ca=options.ca or os.environ.get("MAS_CA") or None)
 
@@ -198,7 +198,7 @@ def read_token(path: str) -> str:
             f"Cannot read a token from {path}: {reason}", "mas token > FILE, on the server's machine"
         ) from None
     if not token:
-        raise BadInput(f"There is no token in {path}: it is empty", "mas token > FILE, on the server's machine")
+        raise BadInput(f"The token file {path} is empty", "mas token > FILE, on the server's machine")
     return token
 
 
@@ -247,7 +247,7 @@ def off_path() -> str | None:
 def read_config(path: str) -> Mapping[str, Any]:
     """The workspace's configuration; a missing file means defaults, an unreadable one is an error."""
     # Written by people, so mended by people: a repair could only guess.
-    hint = f"mend it, or: mv {path} {path}.bad; mas init {os.path.dirname(path)}"
+    hint = f"correct it, or: mv {path} {path}.bad; mas init {os.path.dirname(path)}"
     try:
         with open(path, "rb") as file:
             config = parse_json(file.read())

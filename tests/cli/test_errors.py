@@ -147,7 +147,7 @@ def test_a_full_disk_is_named_and_nothing_half_made_stays(site: Site) -> None:
     limit = f'ulimit -f 0; exec "{sys.executable}" -m mas start --team solo'
     done = site.run(["bash", "-c", limit])
     assert (done.returncode, done.stdout) == (6, "")
-    assert done.stderr.startswith("error: No room left on the disk")
+    assert done.stderr.startswith("error: The disk is full")
     assert "\nhint:  df -h; mas prune --older-than 7d\n" in done.stderr
     assert [name for name in os.listdir(site.path("sessions")) if not name.startswith(".")] == []
     wired = site.run(["bash", "-c", f"{limit} --json"])

@@ -30,7 +30,7 @@ def test_the_longest_wait_is_named(site: Site, words: tuple[str, ...]) -> None:
 
 def test_the_doctor_works_without_a_workspace(site: Site) -> None:
     done = site.mas("doctor", cwd=site.directory, env=OUTSIDE, code=None)
-    assert "absent   workspace                none here; make one: mas init" in done.stdout
+    assert "absent   workspace                none here; to create one: mas init" in done.stdout
     assert "python" in done.stdout
     assert site.path() not in done.stdout
     elsewhere = site.mas("doctor", "--workspace", site.directory, code=3)
@@ -130,7 +130,7 @@ def test_talk_comes_after_the_data_it_is_about_in_a_pipe_too(site: Site) -> None
 
 def test_a_start_without_isolation_says_what_that_means(site: Site) -> None:
     done = site.mas("start", "--isolation", "off", *CAT)
-    assert "Isolation is off: agents can read and change whatever you can" in done.stderr
+    assert "Isolation is off: agents can read and change everything that you can" in done.stderr
     # Who has set it for the whole workspace knows.
     assert "Isolation" not in site.mas("start", *CAT).stderr
 

@@ -105,7 +105,7 @@ def test_a_file_is_no_workspace_and_is_not_called_one(site: Site) -> None:
     assert "error: Not a directory: " in site.mas("init", site.path("config.json"), code=2).stderr
     for words in (("init", ""), ("--workspace", "", "list"), ("list", "--workspace=")):
         assert "the path is empty" in site.mas(*words, code=2).stderr
-    assert "No directory can be made at /proc/x: " in site.mas("init", "/proc/x", code=2).stderr
+    assert "Cannot create the directory /proc/x: " in site.mas("init", "/proc/x", code=2).stderr
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="nothing is unreadable to root")

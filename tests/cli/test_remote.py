@@ -85,10 +85,10 @@ def test_a_wrong_token_is_refused_with_a_way_to_the_right_one(served: Served) ->
     done = served.mas("list", env={"MAS_TOKEN": "wrong"}, code=8)
     assert done.stdout == ""
     assert done.stderr == (
-        f"error: The server at {served.url} does not know this token\n"
+        f"error: The server at {served.url} rejected this token\n"
         "hint:  on its machine: mas token; then here: --token, or MAS_TOKEN\n"
     )
-    assert "asks for a token" in served.mas("list", env={"MAS_TOKEN": ""}, code=8).stderr
+    assert "requires a token" in served.mas("list", env={"MAS_TOKEN": ""}, code=8).stderr
     told = json.loads(served.mas("list", "--json", env={"MAS_TOKEN": "wrong"}, code=8).stderr)
     assert told["code"] == "unauthorized"
 
@@ -105,15 +105,15 @@ def test_no_server_is_said_so(served: Served) -> None:
     ("args", "words"),
     [
         (["--url", "example.org", "list"], "Not the address of a server"),
-        (["--token", "x", "list"], "is for a server"),
+        (["--token", "x", "list"], "needs a server"),
         (["--url", "http://127.0.0.1:1", "--workspace", ".", "list"], "not both"),
         (["list", "--url"], "expected one argument"),
-        (["init", "--url", "http://127.0.0.1:1"], "mas init is for the machine"),
-        (["--url", "http://127.0.0.1:1", "up"], "mas up is for the machine"),
-        (["serve", "--token", "x"], "mas serve is for the machine"),
-        (["token", "--url", "http://127.0.0.1:1"], "mas token is for the machine"),
-        (["url", "--url", "http://127.0.0.1:1"], "mas url is for the machine"),
-        (["start", "--attach", "--url", "http://127.0.0.1:1"], "seen in tmux where it runs"),
+        (["init", "--url", "http://127.0.0.1:1"], "mas init works only on the workspace"),
+        (["--url", "http://127.0.0.1:1", "up"], "mas up works only on the workspace"),
+        (["serve", "--token", "x"], "mas serve works only on the workspace"),
+        (["token", "--url", "http://127.0.0.1:1"], "mas token works only on the workspace"),
+        (["url", "--url", "http://127.0.0.1:1"], "mas url works only on the workspace"),
+        (["start", "--attach", "--url", "http://127.0.0.1:1"], "opens in tmux only on its own machine"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(site: Site, args: list[str], words: str) -> None:

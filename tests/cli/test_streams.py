@@ -240,7 +240,7 @@ def test_what_is_said_after_a_bar_cut_short_has_a_line_of_its_own(site: Site) ->
     with terminal(site, "start", program=(sys.executable, "-c", limited)) as shown:
         text = shown.end()
     assert shown.code == 6
-    assert "\nerror: No room left on the disk" in text
+    assert "\nerror: The disk is full" in text
 
 
 @pytest.mark.parametrize("args", [["--json"], []])

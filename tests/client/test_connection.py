@@ -171,7 +171,7 @@ def test_a_start_and_a_message_are_asked_for_again_with_the_same_name() -> None:
 
 
 def test_a_token_is_asked_for_and_a_wrong_one_is_called_so(served: Served) -> None:
-    for token, told in ((None, "asks for a token"), ("wrong", "does not know this token")):
+    for token, told in ((None, "requires a token"), ("wrong", "rejected this token")):
         with RemoteMas(served.url, token) as mas, pytest.raises(NotSignedIn, match=told) as caught:
             mas.list()
         assert "mas token" in caught.value.hint

@@ -129,7 +129,7 @@ def test_an_answer_can_be_no_and_needs_no_session_where_there_is_one(site: Site)
     assert site.mas("deny", "00").stderr.startswith("Denied 00: drop a table (now ")
     until(lambda: "(demo) denied" in site.mas("output", "00").stdout, "the answer")
     done = site.mas("deny", "00", code=4)
-    assert "Agent 00 waits for no answer: it is idle" in done.stderr
+    assert "Agent 00 is not waiting for a decision: it is idle" in done.stderr
     assert f"mas approve {session[:8]}:00" in site.mas("approve", session, code=2).stderr
     events = [event for event in site.local().events("0", 10_000).events if event.event == "approval"]
     assert [(event.session_id, event.agent, event.details) for event in events] == [
@@ -172,13 +172,13 @@ def test_an_agent_that_asks_nothing_has_ended_or_is_not_there_gets_no_key(site: 
     mas = site.local()
     session = SessionId(site.start("--team", "solo", "--command", "true"))
     until(lambda: state(site, session) == "exited", "its end")
-    with pytest.raises(AgentExited, match="has ended"):
+    with pytest.raises(AgentExited, match="has exited"):
         mas.answer(session, "00", True)
     with pytest.raises(NoAgent):
         mas.answer(session, "99", True)
     other = SessionId(site.start(*ASLEEP))
     until(lambda: state(site, other) == "unknown", "its start")
-    with pytest.raises(Conflict, match="waits for no answer: it is unknown"):
+    with pytest.raises(Conflict, match="is not waiting for a decision: it is unknown"):
         mas.answer(other, "00", True)
     site.mas("stop", other)
     with pytest.raises(Conflict, match="not running"):
@@ -191,10 +191,10 @@ def test_an_agent_that_asks_nothing_has_ended_or_is_not_there_gets_no_key(site: 
 @pytest.mark.parametrize(
     ("kind", "approve", "why"),
     [
-        ("auth", QUICK, "only a person at its terminal may decide this"),
-        ("trust", QUICK, "only a person at its terminal may decide this"),
-        ("permission", 'method = "none"', "the provider asker names no way to do it"),
-        ("permission", 'method = "hook:Ask"', "its program does not wait for MAS"),
+        ("auth", QUICK, "only a person at its terminal can decide this"),
+        ("trust", QUICK, "only a person at its terminal can decide this"),
+        ("permission", 'method = "none"', "the provider asker does not support it"),
+        ("permission", 'method = "hook:Ask"', "its program takes the answer only"),
     ],
 )
 def test_what_only_a_person_may_answer_is_told_and_no_key_pressed(
@@ -256,7 +256,7 @@ def test_two_people_answering_at_once_press_one_key(site: Site, pool: ThreadPool
     failed = [error for error in (one.exception(60) for one in both) if error]
     assert len(failed) == 1
     assert isinstance(failed[0], Conflict)
-    assert "Agent 00 has had its answer" in str(failed[0])
+    assert "Agent 00 was already answered" in str(failed[0])
     assert keys(site, session) in ("\r", "n")
 
 
@@ -264,7 +264,7 @@ def test_a_question_that_changed_meanwhile_is_not_answered(site: Site, pool: Thr
     session = asker(site, "look", "delete", approve=QUICK.replace("0.0", "600"))
     waits = begun(pool, site, session)
     write("", unit(site, session, "next"))
-    with pytest.raises(Conflict, match=r"asks something else now .permission: delete.; it was not answered"):
+    with pytest.raises(Conflict, match=r"now asks something else .permission: delete.; MAS did not answer it"):
         waits.result(60)
     assert keys(site, session) == ""
     assert asked(site.local()) == ("delete",)
@@ -309,7 +309,7 @@ def test_a_key_that_is_not_taken_is_pressed_once_more(site: Site, monkeypatch: p
 def test_an_answer_that_is_not_taken_is_an_error_with_the_screen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_ANSWERED", 0.5)
     session = asker(site, "begin", keys=9)
-    with pytest.raises(Conflict, match=r"still asks the same .permission: begin.: Enter was pressed twice") as caught:
+    with pytest.raises(Conflict, match=r"is still asking .permission: begin.: Enter was pressed twice") as caught:
         site.local().answer(session, "00", True)
     assert "may it begin?" in caught.value.message
     assert caught.value.hint == f"mas attach {session} 00"

@@ -88,7 +88,7 @@ def test_an_agent_that_cannot_go_on_with_its_conversation_does_not_begin_anew_wi
     session = site.start("--team", "pair", "--provider", "shell")
     site.mas("stop", session)
     restored = site.json("restore", session)
-    assert restored["warnings"] == ["Started fresh: 21, 23 (shell cannot bring a conversation back)"]
+    assert restored["warnings"] == ["Started fresh: 21, 23 (shell cannot resume a conversation)"]
     demo = site.start("--team", "solo", "--provider", "demo")
     site.mas("stop", demo)
     assert "Started fresh: 00 (no conversation was kept)" in site.mas("restore", demo).stderr

@@ -121,7 +121,7 @@ def test_a_session_whose_tmux_died_is_told_once(site: Site) -> None:
     for _ in range(2):
         site.mas("list")
     assert statuses(site, session) == ["active", "stopped"]
-    assert warnings(site) == [(session, f"The tmux session of session {session} was gone")]
+    assert warnings(site) == [(session, f"Session {session} was lost: its tmux session is gone")]
     until(lambda: [state["state"] for state in states(site, session)] == ["unknown", "exited"], "the agent's end")
 
 

@@ -76,7 +76,7 @@ def test_two_different_agents_in_one_command_are_refused(site: Site) -> None:
 def test_a_session_where_a_target_belongs_is_explained(site: Site) -> None:
     pair(site, "web"), pair(site, "shop")
     said = site.mas("send", "web", "hello", code=2).stderr
-    assert "Which session? 2 are active\nhint:  mas send web:21 …" in said
+    assert "No session given, and 2 sessions are active\nhint:  mas send web:21 …" in said
     assert "mas list --status active" in site.mas("send", "21", "hello", code=2).stderr
 
 

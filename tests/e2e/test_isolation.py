@@ -21,7 +21,7 @@ from tests.site import Site
 from tests.store.samples import put
 
 SOLO = ("--team", "solo", "--command", "cat")
-WORDS = "Isolation is tier D only (MAS_ISOLATION is D). Not enforced: "
+WORDS = "Isolation is only tier D (MAS_ISOLATION is D). Not enforced: "
 
 
 def configure(site: Site, **fields: Any) -> None:
@@ -58,14 +58,14 @@ def test_a_lower_tier_is_one_warning_at_every_start_restore_and_clone(lower: Sit
 
 def test_off_by_choice_says_in_one_line_what_that_means(lower: Site) -> None:
     started = lower.mas("start", *SOLO, "--isolation", "off")
-    assert started.stderr.startswith("Isolation is off: agents can read and change whatever you can\nStarted ")
+    assert started.stderr.startswith("Isolation is off: agents can read and change everything that you can\nStarted ")
     shown = lower.mas("show", started.stdout.strip()).stdout
     assert re.search(r"^isolation +off$", shown, re.MULTILINE)
 
 
 def test_require_refuses_before_anything_is_made(lower: Site) -> None:
     refused = lower.mas("start", *SOLO, "--isolation", "require", code=7)
-    assert refused.stderr.startswith("error: Isolation is required, and agents can only have tier D")
+    assert refused.stderr.startswith("error: Isolation is required, but this machine offers only tier D")
     told = lower.mas("start", *SOLO, "--isolation", "require", "--json", code=7).stderr
     assert json.loads(told)["code"] == "not-isolated"
     assert lower.json("list")["total"] == 0

@@ -204,11 +204,11 @@ def test_a_server_warns_at_four_fifths_and_stops_at_the_whole(served: Served) ->
         page = mas.events("0")
         return [str(event.details["text"]) for event in page.events if event.event == "warning"]
 
-    until(lambda: any("of 8 MiB on the disk" in text for text in told()), "the warning")
+    until(lambda: any("of 8 MiB disk" in text for text in told()), "the warning")
     fill(site, session, 9 * MIB)
     until(lambda: mas.show(SessionId(session)).status == "stopped", "its end")
     until(lambda: told()[-1] == f"Session {session} was stopped: disk limit 8 MiB reached", "the word about it")
-    assert sum("of 8 MiB on the disk" in text for text in told()) == 1
+    assert sum("of 8 MiB disk" in text for text in told()) == 1
 
 
 def test_limits_hold_behind_walls_too(limited: Site) -> None:

@@ -147,11 +147,11 @@ def test_what_a_refused_message_is_leaves_no_trace(site: Site) -> None:
 def test_a_message_to_an_agent_that_has_ended_is_kept_with_the_reason(site: Site) -> None:
     session = start_unruly(site, EXIT_STATUS="0")
     until(lambda: site.json("show", session)["agents"][0]["state"] == "exited", "the agent's end")
-    assert "Not running: agent 00" in site.mas("send", "--session", session, "00", "hello", code=4).stderr
+    assert "Agent 00 is not running" in site.mas("send", "--session", session, "00", "hello", code=4).stderr
     (message,) = inbox(site, session)
     assert message["message"] == "hello"
-    assert states(message) == {"00": ("undelivered", "Not running: agent 00")}
-    assert "undelivered: Not running: agent 00" in site.mas("inbox", session).stdout
+    assert states(message) == {"00": ("undelivered", "Agent 00 is not running")}
+    assert "undelivered: Agent 00 is not running" in site.mas("inbox", session).stdout
 
 
 def test_what_one_of_many_cannot_get_the_others_get_all_the_same(site: Site) -> None:
@@ -293,7 +293,7 @@ def test_a_clone_has_what_was_sent_and_nothing_comes_to_it_twice(site: Site) -> 
     wait_ready(site, copy, "00")
     first, second = inbox(site, copy)
     assert (first["message"], states(first)) == ("hello", {"00": ("acknowledged", None)})
-    assert states(second) == {"00": ("undelivered", "it was on its way when the session was cloned")}
+    assert states(second) == {"00": ("undelivered", "it was not delivered before the session was cloned")}
     site.mas("send", "--session", copy, "00", "new")
     site.mas("send", "--session", session, "00", "after")
     assert [one["message"] for one in inbox(site, session)] == ["hello", "on its way", "after"]
@@ -308,7 +308,7 @@ def test_a_prompt_is_the_first_message_an_agent_gets(site: Site) -> None:
     done = site.json("start", "--config", "-", input=json.dumps({"agents": ids | {"units": units}}))
     session = done["sessionId"]
     assert done["warnings"] == [
-        "Agent 10 did not get its prompt: it does not tell when it is ready for a message (mas send --force)"
+        "Agent 10 did not get its prompt: it does not report when it is ready for a message (mas send --force)"
     ]
     site.mas("wait", "--session", session, "00")
     assert received(site, session, "00", 1) == b"Lead\nwell"
@@ -332,7 +332,7 @@ def test_damaged_messages_are_kept_and_told_of(site: Site) -> None:
     site.mas("send", "--session", session, "00", "new")
     assert [received(site, session, "00", number) for number in (1, 2)] == [b"lost", b"new"]
     done = site.mas("inbox", session)
-    assert "warning: Damaged messages of before are kept in" in done.stderr
+    assert "warning: Older, damaged messages are kept in" in done.stderr
     assert "new" in done.stdout
     assert "messages.db is damaged" in read(site.session(session, "logs", "session.log"))
     events = site.local().events("0").events
@@ -454,8 +454,8 @@ def test_what_an_agent_takes_no_notice_of_is_undelivered_with_its_screen(site: S
     ((state, reason),) = states(sent).values()
     assert state == "undelivered"
     assert reason
-    assert reason.splitlines()[:2] == ["agent 00 did not say within 0.2 s that it has it; its screen:", "ready"]
-    assert "undelivered: agent 00 did not say" in site.mas("inbox", session).stdout
+    assert reason.splitlines()[:2] == ["agent 00 did not confirm the message within 0.2 s; its screen:", "ready"]
+    assert "undelivered: agent 00 did not confirm" in site.mas("inbox", session).stdout
     assert len(site.mas("inbox", session).stdout.splitlines()) == 2
     # What comes after is not held up by it.
     assert states(site.json("send", "--session", session, "00", "after"))["00"][0] == "undelivered"

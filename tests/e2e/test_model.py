@@ -51,9 +51,9 @@ def test_a_model_can_be_a_field_of_a_run(site: Site) -> None:
 
 
 def test_a_model_that_nobody_takes_is_refused(site: Site) -> None:
-    assert "shell cannot be given a model" in site.mas("start", "--model", "large", code=2).stderr
+    assert "shell does not take a model" in site.mas("start", "--model", "large", code=2).stderr
     done = site.mas("start", "--team", "solo", "--command", "cat", "--model", "large", code=2)
-    assert "generic cannot be given a model" in done.stderr
+    assert "generic does not take a model" in done.stderr
     assert site.statuses() == {}
 
 
@@ -61,4 +61,4 @@ def test_those_who_take_no_model_are_named(site: Site) -> None:
     teller(site)
     team = {**TEAM, "units": [{"name": "more", "manager": {"id": "20", "command": "cat"}}]}
     done = site.mas("start", "--config", "-", "--model", "large", input=json.dumps({"agents": team}))
-    assert "Without model large, because generic takes none: 20" in done.stderr
+    assert "Started without model large, because generic takes none: 20" in done.stderr

@@ -111,7 +111,8 @@ def test_a_name_that_the_token_does_not_open_is_explained(served: Served) -> Non
     agent = environment_of(served.site, session, "21")
     said = served.site.mas("send", "web:23", "true", env=agent, code=8).stderr
     assert said == (
-        "error: The token of agent 21 opens its own session only, by id\nhint:  leave the session out: mas send 21 …\n"
+        "error: The token of agent 21 works only for its own session, given by its id\n"
+        "hint:  leave the session out: mas send 21 …\n"
     )
 
 
@@ -141,7 +142,7 @@ def test_an_agent_has_to_do_with_its_own_session_only(served: Served) -> None:
         ["output", other, "23"],
         ["inbox", other],
     ):
-        assert "opens its own session only, by id" in site.mas(*args, env=agent, code=8).stderr
+        assert "works only for its own session, given by its id" in site.mas(*args, env=agent, code=8).stderr
     site.mas("inbox", own[:8], "23", env=agent, code=8)
     site.mas("show", f"mas-{own[:8]}", env=agent)
     # Another server or workspace than its own is reached as ever.

@@ -224,12 +224,12 @@ def test_a_program_that_a_person_starts_in_an_agents_pane_is_not_the_agent(perso
     mas = site.local()
     until(lambda: living(person.pids) == [person.pids[1]], "the end of the agent")
     shown = {agent.id: agent for agent in mas.show(SessionId(session)).agents}
-    assert (shown["21"].state, shown["21"].state_text) == ("exited", "another program runs in its pane")
+    assert (shown["21"].state, shown["21"].state_text) == ("exited", "another program is running in its pane")
     assert shown["23"].state == "idle"
-    assert "Not running" in site.mas("send", "--session", session, "21", "secret", code=4).stderr
+    assert "is not running" in site.mas("send", "--session", session, "21", "secret", code=4).stderr
     assert "secret" not in site.tmux("capture-pane", "-p", "-t", pane)
     refused = site.mas("restart-agent", session, "21", code=4).stderr
-    assert "Another program runs in the pane of agent 21" in refused
+    assert "is running in the pane of agent 21" in refused
     assert living([other]) == [other]
     site.mas("restart-agent", "--force", session, "21")
     assert living([other]) == []

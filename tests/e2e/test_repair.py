@@ -263,7 +263,7 @@ def test_what_is_known_of_the_isolation_of_a_running_session_is_kept(site: Site)
     # As a version that knows nothing of isolation leaves it.
     metadata = json.loads(read(site.session(session, "metadata.json")))
     write(json.dumps({**metadata, "isolation": None}), site.session(session, "metadata.json"))
-    assert "does not say how its agents are isolated" in site.mas("repair").stdout
+    assert "has no record of how its agents are isolated" in site.mas("repair").stdout
     assert site.json("show", session)["tier"] == tier
     assert site.json("repair")["findings"] == []
 

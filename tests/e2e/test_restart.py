@@ -77,7 +77,7 @@ def test_an_agent_without_a_conversation_begins_anew_and_that_is_said(site: Site
     assert (found["sessionId"], found["agent"]["state"]) == (session, "starting")
     shell = site.start()
     said = site.mas("restart-agent", "--force", shell, "00").stderr
-    assert "Started fresh: 00 (shell cannot bring a conversation back)\n" in said
+    assert "Started fresh: 00 (shell cannot resume a conversation)\n" in said
 
 
 def test_an_agent_that_runs_is_left_alone_unless_forced(site: Site) -> None:
@@ -179,7 +179,7 @@ def test_an_agent_that_failed_runs_again_by_itself_and_goes_on(site: Site) -> No
     assert pane_pids(site, session) == [launcher]
     assert (agent(site, session)["restarts"], agent(site, session)["exitStatus"]) == (1, None)
     assert "restarted 1 time" in site.mas("show", session).stdout
-    assert [event.get("reason") for event in events(site, session, "exit")] == ["exit status 3; runs again in 0.5 s"]
+    assert [event.get("reason") for event in events(site, session, "exit")] == ["exit status 3; starts again in 0.5 s"]
     say(site, session, "/quit")
     until(lambda: agent(site, session)["exitStatus"] == 0, "it ended well, and stays so")
     assert len(events(site, session, "start")) == 2

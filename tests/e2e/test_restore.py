@@ -132,8 +132,8 @@ def test_a_restore_names_the_agents_whose_work_was_cut_off(site: Site) -> None:
     until(lambda: [state_of(local, session, agent) for agent in ("22", "23")] == ["working", "blocked"], "both at it")
     site.tmux("kill-server")
     said = site.mas("restore", "--all").stderr.splitlines()
-    assert "Working when the session was lost: 22" in said
-    assert "Waiting for an answer when the session was lost: 23 (permission: may I?)" in said
+    assert "These agents were working when the session was lost: 22" in said
+    assert "Agent 23 was waiting for a decision when the session was lost: permission: may I?" in said
     site.mas("stop", session)
     assert "was lost" not in site.mas("restore", session).stderr
 

@@ -181,7 +181,7 @@ def test_a_tmux_that_hangs_stops_nothing_and_is_asked_once_at_a_time(site: Site)
 
 def test_a_program_that_says_nothing_is_unknown_until_it_speaks(site: Site) -> None:
     session = provider(site, "still=hello", "report=state=idle", "x", more="start_timeout = 0.5\n")
-    expect(site, session, "unknown", "has said nothing for 0.5 s since it started", "launcher")
+    expect(site, session, "unknown", "has reported nothing for 0.5 s since it started", "launcher")
     go_on(site, session)
     expect(site, session, "idle", "", "osc7501")
     assert [one[0] for one in told(site, session)] == ["starting", "unknown", "idle"]
@@ -190,7 +190,7 @@ def test_a_program_that_says_nothing_is_unknown_until_it_speaks(site: Site) -> N
 def test_a_hook_ends_the_silence_too(site: Site) -> None:
     more = "start_timeout = 0.5\nhook_map = { Stop = 'idle' }\n"
     session = provider(site, "still=hello", sources="'hooks'", more=more)
-    expect(site, session, "unknown", "has said nothing for 0.5 s since it started", "launcher")
+    expect(site, session, "unknown", "has reported nothing for 0.5 s since it started", "launcher")
     inside = {"MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session), "MAS_AGENT_ID": "00"}
     site.mas("hook", "Stop", env=inside)
     expect(site, session, "idle", "", "hooks")

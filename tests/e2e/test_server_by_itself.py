@@ -62,7 +62,7 @@ def test_a_start_brings_it_up_and_the_session_is_there(by_itself: Site) -> None:
     )
     with client:
         assert [info["sessionId"] for info in client.get("/sessions").json()["sessions"]] == [session]
-    assert doctor(by_itself) == f"{server['url']} (process {server['pid']}, ends 600 s after it was last needed)"
+    assert doctor(by_itself) == f"{server['url']} (process {server['pid']}, exits after 600 s without use)"
     assert by_itself.mas("url").stdout.startswith(server["url"])
 
 
@@ -173,7 +173,7 @@ def test_it_goes_after_the_last_session_and_the_last_client(by_itself: Site) -> 
         assert process.is_running()
     process.wait(60)
     until(lambda: not os.path.exists(by_itself.path("logs", "api.pid")), "it put everything away")
-    assert "nobody needs this server any more" in log_of(by_itself)
+    assert "this server is idle and exits" in log_of(by_itself)
 
 
 def test_it_counts_from_when_it_was_last_needed() -> None:
@@ -248,4 +248,4 @@ def test_one_that_a_person_starts_stays_and_takes_the_place_of_one_that_would_no
     by_itself.mas("serve", "--port", "0", code=4)
     by_itself.mas("serve", "--port", "0", "--if-none")
     by_itself.mas("serve", "--stop")
-    assert doctor(by_itself) == "none runs; comes with the next session"
+    assert doctor(by_itself) == "off; starts with the next session"

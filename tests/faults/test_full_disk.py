@@ -59,7 +59,7 @@ def _until_full(site: Site, *args: str) -> list[str]:
         printed.append(done.stdout.strip())
         assert len(printed) < 50, "the disk is never full"
     assert done.returncode == 6, done.stderr
-    assert "No room left on the disk" in done.stderr
+    assert "The disk is full" in done.stderr
     return printed
 
 
@@ -85,7 +85,7 @@ def test_a_clone_or_an_archive_without_room_leaves_the_session_as_it_was(small: 
     clones = _until_full(small, "clone", session_id)
     check_world(small, kept)
     done = small.mas("archive", session_id, code=6)
-    assert "No room left on the disk" in done.stderr
+    assert "The disk is full" in done.stderr
     check_world(small, kept)
     assert small.statuses()[session_id] == "stopped"
     small.mas("delete", *clones, "--yes")
@@ -103,11 +103,11 @@ def test_with_no_byte_left_sessions_are_listed_and_nothing_is_begun(small: Site)
     for verb in ("stop", "delete", "start", "clone"):
         words = {"delete": [session_id, "--yes"], "start": ["--team", "solo"]}.get(verb, [session_id])
         done = small.mas(verb, *words, code=6)
-        assert "No room left on the disk" in done.stderr
+        assert "The disk is full" in done.stderr
     check_world(small, kept)
     small.tmux("kill-server")
     done = small.mas("list")
-    assert "No room left on the disk" in done.stderr
+    assert "The disk is full" in done.stderr
     os.unlink(filler)
     assert small.statuses() == {session_id: "stopped"}
     check_world(small, kept)
@@ -120,7 +120,7 @@ def test_a_template_larger_than_a_file_may_be_is_told_as_a_full_disk(site: Site)
     limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", sys.executable, "-m", "mas", "start", "--team", "solo"]
     done = site.run(limited)
     assert done.returncode == 6, done.stderr
-    assert "No room left on the disk" in done.stderr
+    assert "The disk is full" in done.stderr
     site.mas("list")
     assert check_world(site).directories == set()
     kept = _mark(site, site.start())

@@ -148,7 +148,7 @@ def test_a_server_whose_look_for_idleness_failed_still_ends_by_itself(site: Site
         until(lambda: any("idle fails" in line.get("trace", "") for line in lines(served.log)), "it failed")
         os.unlink(cause)
         psutil.Process(served.pid).wait(60)
-        assert any("nobody needs this server" in line.get("text", "") for line in lines(served.log))
+        assert any("this server is idle" in line.get("text", "") for line in lines(served.log))
 
 
 def test_the_pause_before_a_task_starts_again_grows_up_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_an_agent_that_waits_more_often_than_it_may_is_refused_and_others_are_an
         assert {answer.status for answer in refused} == {429}
         problem = json.loads(refused[0].body)
         assert problem["code"] == "too-much"
-        assert problem["detail"] == f"{SHARE} calls of agent 00 of {one} wait already"
+        assert problem["detail"] == f"Too many calls are waiting: {SHARE} of agent 00 of {one}, which is the limit"
         assert problem["hint"]
         assert refused[0].headers["content-type"] == "application/problem+json"
         assert refused[0].headers["retry-after"] == "1"
@@ -122,13 +122,13 @@ def test_the_shares_are_of_an_agent_a_session_all_agents_and_everybody() -> None
     with ExitStack() as first:
         for _ in range(2):
             first.enter_context(waiters.place(one))
-        assert refusal(one) == f"2 calls of agent 00 of {SESSIONS[0]} wait already"
+        assert refusal(one) == f"Too many calls are waiting: 2 of agent 00 of {SESSIONS[0]}, which is the limit"
         first.enter_context(waiters.place(two))
-        assert refusal(two) == f"3 calls of agents of session {SESSIONS[0]} wait already"
+        assert refusal(two) == f"Too many calls are waiting: 3 of agents of session {SESSIONS[0]}, which is the limit"
         first.enter_context(waiters.place(Principal(SESSIONS[1], "00")))
-        assert refusal(Principal(SESSIONS[2], "00")) == "4 calls of agents wait already"
+        assert refusal(Principal(SESSIONS[2], "00")) == "Too many calls are waiting: 4 of agents, which is the limit"
         first.enter_context(waiters.place(OWNER))
-        assert refusal(OWNER) == "5 calls of all callers wait already"
+        assert refusal(OWNER) == "Too many calls are waiting: 5 of all callers, which is the limit"
     with ExitStack() as again:
         for _ in range(2):
             again.enter_context(waiters.place(one))

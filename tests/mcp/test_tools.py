@@ -137,7 +137,9 @@ def test_an_agent_that_waits_more_often_than_it_may_is_refused(served: Served) -
     async def work(client: Client) -> None:
         calls = [outcome(client, "wait_for", until="blocked", timeout=5) for _ in range(2 * share)]
         found = await asyncio.gather(*calls)
-        refused = [text for text in found if text.startswith(f"{share} calls of agent 00 of {session} wait already")]
+        refused = [
+            text for text in found if text.startswith(f"Too many calls are waiting: {share} of agent 00 of {session}")
+        ]
         assert refused
         assert len(found) - len(refused) >= share
         assert await answer(client, "wait_for", until="blocked", timeout=1)
@@ -169,10 +171,10 @@ def test_what_is_refused_is_an_error_in_our_words(place: tuple[Site, str, Callab
 
     async def work(client: Client) -> None:
         assert "may not write to 00 (hierarchy" in await refusal(client, "send_message", target="00", message="psst")
-        assert "may not read what 00 shows" in await refusal(client, "read_output", agent="00")
+        assert "may not read the screen of 00" in await refusal(client, "read_output", agent="00")
         assert "No agent, unit or group 'nobody'" in await refusal(client, "send_message", target="nobody", message="x")
         assert "needs message" in await refusal(client, "send_message", target="22")
-        assert "takes no 'from'" in await refusal(
+        assert "has no argument 'from'" in await refusal(
             client, "send_message", target="22", message="I am somebody else", **{"from": "23"}
         )
         assert "limit must be a whole number" in await refusal(client, "read_inbox", limit=0)
@@ -190,7 +192,9 @@ def test_an_agent_may_not_speak_as_another_nor_reach_another_session(served: Ser
     own, other = (site.start("--team", "pair") for _ in range(2))
     env = environment_of(site, own, "21")
     assert "cannot speak as '23'" in site.mas("mcp", "--as", "23", env=env, code=8).stderr
-    assert "opens its own session only, by id" in site.mas("mcp", "--session", other, env=env, code=8).stderr
+    assert (
+        "works only for its own session, given by its id" in site.mas("mcp", "--session", other, env=env, code=8).stderr
+    )
 
     async def work(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "21"
@@ -210,7 +214,7 @@ def test_a_person_has_them_too_and_can_be_any_agent(served: Served) -> None:
     async def person(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "person"
         await answer(client, "send_message", target="21", message="true hello")
-        assert "you are a person" in await refusal(client, "report_status", text="busy")
+        assert "you are not running as one" in await refusal(client, "report_status", text="busy")
 
     async def agent(client: Client) -> None:
         assert (await answer(client, "list_team"))["you"] == "23"

@@ -62,7 +62,7 @@ def test_people_write_to_anyone() -> None:
 
 @pytest.mark.parametrize("nobody", ["ann", "99", ""])
 def test_nobody_writes_in_the_name_of_an_agent_that_is_not_there(nobody: str) -> None:
-    with pytest.raises(NoAgent, match="there are: 00 10"):
+    with pytest.raises(NoAgent, match="it has: 00 10"):
         recipients(DEFAULT_TEAM, nobody, "23")
 
 
@@ -70,5 +70,5 @@ def test_an_agent_does_not_get_its_own_word_to_a_group() -> None:
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "00", "managers")] == ["10", "20", "30"]
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "11", "design")] == ["10", "12", "13"]
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "11", "11")] == ["11"]
-    with pytest.raises(NoAgent, match="Nobody but agent 00 itself is in all"):
+    with pytest.raises(NoAgent, match="There is no agent in all except the sender 00"):
         recipients(TEAMS["solo"], "00", "all")

@@ -88,7 +88,7 @@ def test_an_agent_that_a_limit_ended_has_failed(bare: Site) -> None:
         one.wait()
         reasons = [event["reason"] for event in one.events() if event["event"] == "exit"]
         assert reasons == [
-            "memory limit 60 MiB reached; runs again in 0.5 s",
+            "memory limit 60 MiB reached; starts again in 0.5 s",
             "memory limit 60 MiB reached; not started again: its restart limit is reached",
         ]
 

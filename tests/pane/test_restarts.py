@@ -41,7 +41,7 @@ def test_a_policy_covers_some_ends(bare: Site, policy: str, script: str, runs: i
 def test_what_is_typed_between_two_runs_is_typed_to_nobody(bare: Site) -> None:
     script = "test -e second && { echo up; cat >typed; }; touch second; exit 1"
     with pane(bare, "sh", "-c", script, options=ALWAYS) as one:
-        one.expect(b"runs again in 0.5 s")
+        one.expect(b"starts again in 0.5 s")
         one.send(b"rm everything\r")
         one.expect(b"up")
         one.send(b"hello\r\x04")
@@ -66,10 +66,10 @@ def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
 def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: signal.Signals) -> None:
     options = {"restart": "always", "restart_limit": "9"}
     with pane(bare, "sh", "-c", "exit 3", options=options) as one:
-        one.expect(b"runs again in 2 s")
+        one.expect(b"starts again in 2 s")
         one.process.send_signal(number)
         assert one.wait() == 3
-        assert b"not started again: it was told to end" in one.output
+        assert b"not started again: it was asked to stop" in one.output
         assert kinds(one).count("start") == 3
 
 
@@ -89,7 +89,7 @@ def test_a_next_run_goes_on_where_there_is_something_to_go_on_with(bare: Site) -
         path = launch_path(one.session, one.agent)
         argv, env, given = read_launch(path)
         write_launch(path, argv, env, given, ["sh", "-c", "echo going on; exit 4"])
-        one.expect(b"runs again in 1 s")
+        one.expect(b"starts again in 1 s")
         assert b"going on" not in one.output
         with open(one.path("a.log"), "w", encoding="utf-8"):
             pass

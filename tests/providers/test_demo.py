@@ -169,7 +169,7 @@ def test_a_step_that_finds_nothing_says_so(stage: Stage) -> None:
     shown = stage.type(b"task: [0a1b2c by 10] Bake it\r")
     shown = stage.type(b"", 15.0)
     assert "could not read ROLE.md: No such file" in shown
-    assert "there is no workflow to read" in shown
+    assert "no workflow to read" in shown
 
 
 def test_arrow_keys_type_nothing() -> None:
@@ -373,12 +373,12 @@ def test_a_task_goes_down_and_reports_come_up(
 def test_what_cannot_be_sent_is_said_and_waited_for_no_longer(
     session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_mas(session, monkeypatch, "echo 'error: Not running: agent 10' >&2; exit 4")
+    fake_mas(session, monkeypatch, "echo 'error: Agent 10 is not running' >&2; exit 4")
     meta = Stage("00", capsys, session)
     shown = meta.type(b"Plan it\r", 1.0)
     until(meta.is_at_rest, "the end of the work")
     shown += meta.type(b"")
-    assert "could not send to 10: error: Not running: agent 10" in shown
+    assert "could not send to 10: error: Agent 10 is not running" in shown
     assert "all reports are in" in shown
     assert "- 10: not reached" in shown
     monkeypatch.setenv("PATH", "/nowhere")

@@ -159,7 +159,7 @@ def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Provi
     assert providers.sources("shell", None) == ("foreground",)
     assert providers.sources("shell", "sh") == ()
     assert providers.program(Agent("00", "meta", provider="shell", command="sh")).provider == "generic"
-    with pytest.raises(BadInput, match="runs a command that it is given"):
+    with pytest.raises(BadInput, match="needs a command to run"):
         providers.program(by("generic"))
 
 
@@ -205,8 +205,8 @@ startup_dialogs = [
         ("tool 1.10.2 (beta)\n", "1.10.2", True, ""),
         ("1.9.0", "1.9.0", True, ""),
         ("v1.8", "1.8", False, "version 1.8 is older than 1.9"),
-        ("none of your business", None, False, "did not say which version it is"),
-        (None, None, False, "did not say which version it is"),
+        ("none of your business", None, False, "its version is unknown"),
+        (None, None, False, "its version is unknown"),
     ],
 )
 def test_a_version_is_read_and_compared_by_number(

@@ -100,7 +100,7 @@ def test_a_pane_whose_program_ended_runs_another_and_stays_itself(
     with open(file, encoding="utf-8") as said:
         assert said.read() == "the mark\n"
     monkeypatch.setattr(teams, "_ENDING", 0.1)
-    with pytest.raises(Conflict, match="has not ended"):
+    with pytest.raises(Conflict, match="is still running"):
         ground.runtime.reopen(other, living, plan)
     with pytest.raises(Conflict):
         ground.runtime.reopen(place, "%999", plan)

@@ -279,7 +279,7 @@ def test_an_agent_is_restarted_in_its_pane(mas: Mas) -> None:
     assert refused.value.hint == f"mas restart-agent --force {session} 00"
     found = mas.restart_agent(session, "00", force=True)
     assert (found.session_id, found.agent.id, found.agent.state, found.agent.pane) == (session, "00", "starting", pane)
-    assert found.warnings == ("Started fresh: 00 (generic cannot bring a conversation back)",)
+    assert found.warnings == ("Started fresh: 00 (generic cannot resume a conversation)",)
     until(lambda: mas.show(session).agents[0].state == "unknown", "the agent again")
     mas.stop(session)
     with pytest.raises(Conflict, match="not running"):
@@ -626,7 +626,7 @@ def test_upkeep_does_what_it_said(mas: Mas, site: Site) -> None:
     plan = mas.prune(PrunePolicy(keep=0, statuses=("stopped",)), dry_run=False)
     assert {item.session_id for item in (*pruned.items, *plan.items)} == {session, moved}
     assert set(listed(mas, "deleted")) == {session, moved}
-    with pytest.raises(BadInput, match="Say what to prune"):
+    with pytest.raises(BadInput, match="Give --older-than"):
         mas.prune(PrunePolicy(), dry_run=True)
     with pytest.raises(BadInput):
         mas.prune(PrunePolicy(keep=0, statuses=("active",)), dry_run=True)
@@ -792,7 +792,7 @@ def test_an_agent_reads_whom_it_may_write_to(mas: Mas) -> None:
     for reader, agent in (("21", "22"), ("21", "20"), ("20", "00"), ("00", "20"), ("21", "21"), (None, "00")):
         assert mas.output(session, agent, 10, reader).agent == agent
     for reader, agent in (("21", "00"), ("00", "21")):
-        with pytest.raises(Forbidden, match=rf"Agent {reader} may not read what {agent} shows \(hierarchy"):
+        with pytest.raises(Forbidden, match=rf"Agent {reader} may not read the screen of {agent} \(hierarchy"):
             mas.output(session, agent, 10, reader)
     with pytest.raises(NoAgent):
         mas.output(session, "21", 10, "77")

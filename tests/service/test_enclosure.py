@@ -413,8 +413,11 @@ def test_root_runs_agents_as_whoever_became_root_if_that_one_can_reach_them(site
     assert account_for(Policy(run_as="nobody"), {}, site.root) == (nobody, "")
     os.chmod(site.directory, 0o700)
     account, words = account_for(Policy(), {"SUDO_UID": str(nobody.uid)}, site.root)
-    assert (account, words) == (None, f"Agents run as root, without its powers: nobody cannot pass {site.directory}")
-    with pytest.raises(BadInput, match="'nobody' cannot pass"):
+    assert (account, words) == (
+        None,
+        f"Agents run as root without its privileges, because nobody cannot enter {site.directory}",
+    )
+    with pytest.raises(BadInput, match="'nobody' cannot enter"):
         account_for(Policy(run_as="nobody"), {}, site.root)
 
 

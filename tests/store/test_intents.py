@@ -98,7 +98,7 @@ def test_work_of_a_killed_process_is_unfinished_until_somebody_settles_it(layout
     with owned_elsewhere(layout) as pid:
         pass
     assert unfinished(intents) == [Intent(ID, "archive", pid, "then", "/socket")]
-    with pytest.raises(Busy, match=r"An earlier archive .* was cut short"), intents.begin(ID, "stop"):
+    with pytest.raises(Busy, match=r"An earlier archive .* was interrupted"), intents.begin(ID, "stop"):
         pytest.fail("begun over unfinished work")
     assert len(unfinished(intents)) == 1
     for operation in intents.unfinished():

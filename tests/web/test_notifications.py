@@ -53,8 +53,8 @@ def test_a_session_that_fails_is_told_of_and_one_that_is_stopped_is_not(room: Ro
     site.mas("stop", stopped)
     site.tmux("kill-session", "-t", f"=mas-{lost[:8]}")
     told = until(lambda: room.page.evaluate("window.shown"))
-    assert told == [["let-down failed", "The tmux session of session let-down was gone"]]
-    room.notice("The tmux session of session let-down was gone")
+    assert told == [["let-down failed", "Session let-down was lost: its tmux session is gone"]]
+    room.notice("Session let-down was lost: its tmux session is gone")
     expect(room.row("let-down").locator(".badge.is-lost")).to_contain_text("lost")
     expect(room.row("sent-home").locator(".badge.is-stopped")).to_contain_text("stopped")
     for session in (stopped, lost):

@@ -1,4 +1,4 @@
-"""What the commands share: how the product is opened, and how something is done to several sessions."""
+"""Shared by the commands: open the product, and do one thing to several sessions or agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed or piped into a command, with Ctrl-C heard at any moment."""
+"""Input of a command, typed or piped; Ctrl-C works at any moment."""
 
 from __future__ import annotations
 

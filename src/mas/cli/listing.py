@@ -1,4 +1,4 @@
-"""Options that mean the same in every command that lists something, and how such a list is shown again and again."""
+"""Options that all listing commands share, and how a list is refreshed with --watch."""
 
 from __future__ import annotations
 

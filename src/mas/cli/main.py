@@ -1,4 +1,4 @@
-"""`mas`: finds the command, imports only what that command needs, turns errors into exit codes."""
+"""`mas`: find the command, import only what it needs, turn errors into exit codes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class CommandModule(Protocol):
         """Add the command's own arguments."""
 
     def run(self, args: argparse.Namespace, out: Render) -> int:
-        """Do it; answers the exit code."""
+        """Do it; returns the exit code."""
 
 
 class HelpAsked(Exception):

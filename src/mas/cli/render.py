@@ -1,4 +1,4 @@
-"""The only room that prints: data on stdout, talk on stderr."""
+"""The only module that prints: data on stdout, messages on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a session and an agent are given: the same way in every command.
+"""How a session and an agent are written on the command line: the same in every command.
 
 `SESSION` is a name or an id, `AGENT` two digits, and `SESSION:AGENT` both in one word; `SESSION:` alone is the session.
 `--session SESSION` is another spelling, and so are the two as words of their own.

@@ -1,4 +1,4 @@
-"""A connection to a server: requests out, answers in, refusals as the errors they stand for."""
+"""A connection to a server: sends requests, returns results, turns refusals into errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILE = "unix:"
 _LARGEST_FRAME = 16 << 20
 _HINT = "mas serve --detach"
 _ELSEWHERE = "on that machine: mas serve --host …; check the address, the port, and firewalls in between"
-_NOT_TRUSTED = "--ca FILE or MAS_CA, with the server's certificate or the one of who signed it"
+_NOT_TRUSTED = "--ca FILE or MAS_CA, with the certificate of the server or of its issuer"
 # How OpenSSL says that a certificate is for another name or address.
 _WRONG_NAME = (62, 64)
 _IN_BODY = "body."
@@ -49,7 +49,7 @@ class Connection:
         elif not url.startswith(("http://", "https://")):
             raise _not_an_address(url)
         if token and not (token.isascii() and token.isprintable() and " " not in token):
-            raise BadInput("That cannot be a token: a token is one word of plain characters", "mas token")
+            raise BadInput("Not a valid token: a token is one word of ASCII characters", "mas token")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._url = url
         self._trust = _only(certificate) if certificate else _vouched_by(ca) if ca else None
@@ -149,7 +149,7 @@ class Connection:
     def _refusal(self, response: httpx.Response) -> MasError:
         error = error_of(response)
         if isinstance(error, NotSignedIn):
-            told = "does not know this token" if "Authorization" in self._client.headers else "asks for a token"
+            told = "rejected this token" if "Authorization" in self._client.headers else "requires a token"
             return NotSignedIn(
                 f"The server at {self._url} {told}", "on its machine: mas token; then here: --token, or MAS_TOKEN"
             )
@@ -169,13 +169,13 @@ def no_answer(url: str, host: str, error: Exception) -> NoServer:
     if untrusted := next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None):
         reason = untrusted.verify_message or why
         return NoServer(
-            f"The certificate that {url} shows is not trusted: {reason}",
+            f"The certificate of {url} is not trusted: {reason}",
             "use the name that the certificate is for" if untrusted.verify_code in _WRONG_NAME else _NOT_TRUSTED,
         )
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return NoServer(f"No TLS with {url}: {why}", "is it http:// rather than https://?")
+        return NoServer(f"TLS with {url} failed: {why}", "is it http:// rather than https://?")
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return NoServer(f"No machine is called {host!r}: {why}", "check the name in --url or MAS_URL")
+        return NoServer(f"There is no host {host!r}: {why}", "check the name in --url or MAS_URL")
     return NoServer(f"No answer from {url}: {why}", _HINT if _is_here(url, host) else _ELSEWHERE)
 
 
@@ -257,7 +257,7 @@ def error_named(code: str, message: str, hint: str = "") -> MasError:
 
 
 def _not_ours(response: httpx.Response) -> NoServer:
-    return NoServer(f"Not an answer of MAS: HTTP {response.status_code} from {response.url.host}", "mas serve")
+    return NoServer(f"This is not a MAS server: HTTP {response.status_code} from {response.url.host}", "mas serve")
 
 
 def _not_an_address(url: str) -> BadInput:

@@ -1,4 +1,4 @@
-"""What an agent has of the product, by its own token: its session, in its own name."""
+"""The part of the product that an agent's token allows: its own session, as itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OwnSession(RemoteMas):
             return find_session(reference, ((self.only_active(), None),))
         except NoSession:
             raise Forbidden(
-                f"The token of agent {self._agent.agent} opens its own session only, by id",
+                f"The token of agent {self._agent.agent} works only for its own session, given by its id",
                 "leave the session out: mas send 21 …",
             ) from None
 

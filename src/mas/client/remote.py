@@ -85,7 +85,7 @@ class RemoteMas:
         active = self.list(status=Status.ACTIVE).sessions
         if len(active) != 1:
             hint = "mas list --status active" if active else "mas list; mas start"
-            raise BadInput(f"Which session? {len(active)} are active", hint)
+            raise BadInput(f"No session given, and {len(active) or 'no'} sessions are active", hint)
         return SessionId(active[0].session_id)
 
     def start(
@@ -94,7 +94,7 @@ class RemoteMas:
         """As with `LocalMas`; where the connection breaks, it is asked again, and still one session is started."""
         key = f"start-{os.urandom(16).hex()}" if key is None else key
         if not key or not key.isascii() or not key.isprintable():
-            raise BadInput("A key is made of plain characters")
+            raise BadInput("An idempotency key must be ASCII characters")
         body = run_body(_commands_written_out(run)) | ({"sessionMode": "legacy"} if legacy else {})
         if run.session_id is not None:
             body["sessionId"] = run.session_id
@@ -157,7 +157,7 @@ class RemoteMas:
     def migrate(self, source: str | None, dry_run: bool, progress: Progress | None = None) -> Migration:
         if source is not None and not source.startswith("/"):
             # It would mean a directory beside wherever the server happens to run.
-            raise BadInput("A server needs the full path, on its own machine, of what to migrate", "mas migrate /…")
+            raise BadInput("Give the absolute path of what to migrate, on the server's machine", "mas migrate /…")
         return self._post(Migration, "/migrate", {"source": source, "dryRun": dry_run})
 
     def repair(self, dry_run: bool) -> Repair:

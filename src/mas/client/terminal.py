@@ -76,7 +76,7 @@ class RemoteTerminal:
         self._take()
         self._raise_refusal()
         if self._ended:
-            raise AgentExited("The agent's program has ended", "mas show")
+            raise AgentExited("The agent's program has exited", "mas show")
         for start in range(0, len(data), _TYPED_AT_ONCE):
             self._send(data[start : start + _TYPED_AT_ONCE])
 

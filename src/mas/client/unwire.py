@@ -1,4 +1,4 @@
-"""Values of the model out of JSON: the way back from `wire`."""
+"""Makes values of the model from JSON: the reverse of `wire`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get("/health", summary="Liveness", **answers(Health))
 def health(server: Server) -> Response:
-    """Whether the server is well, and how far the agents of a session started now are isolated. Needs no token.
+    """Whether the server works, and which isolation a session started now would get. Needs no token.
 
     `degraded` means that the background tasks in `failing` raised an error; each is started again after a pause.
     """
@@ -28,19 +28,19 @@ def health(server: Server) -> Response:
 
 @router.get("/teams", summary="List teams", **answers(TeamList))
 def teams(mas: Product) -> Response:
-    """The teams a session can be started with by name."""
+    """The teams that a session can be started with."""
     return answer(TeamList(mas.teams()))
 
 
 @router.get("/providers", summary="List providers", **answers(ProviderList))
 def providers(mas: Product) -> Response:
-    """The agent programs MAS knows, and which of them are on this machine."""
+    """The agent programs that MAS knows, and which of them are installed on this machine."""
     return answer(ProviderList(mas.providers()))
 
 
 @router.get(
     "/metrics",
-    summary="Numbers for Prometheus",
+    summary="Metrics for Prometheus",
     response_class=PlainTextResponse,
     responses={200: {"content": {"text/plain": {}}, "description": "Metrics"}, **refused()},
 )

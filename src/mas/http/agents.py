@@ -1,4 +1,4 @@
-"""`/sessions/{id}/agents`: who is in a session, what they show, what they and MAS wrote down."""
+"""`/sessions/{id}/agents`: a session's agents, their screens, reports, logs and variables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SomeAgent = Annotated[str | None, Query(pattern="^[0-9]{2}$")]
 
 @router.get("/sessions/{sessionId}/agents", summary="List agents", **answers(AgentList, 200, 404, 410))
 def agents(mas: Product, session_id: SessionPath) -> Response:
-    """The session's agents as they are now."""
+    """The session's agents and their current state."""
     return answer(AgentList(mas.agents(session_id)))
 
 
 @router.get(
-    "/sessions/{sessionId}/agents/{agent}/output", summary="See a screen", **answers(AgentOutput, 200, 404, 410)
+    "/sessions/{sessionId}/agents/{agent}/output", summary="Read a screen", **answers(AgentOutput, 200, 404, 410)
 )
 def output(
     mas: Product,
@@ -34,21 +34,21 @@ def output(
     session_id: SessionPath,
     agent: AgentPath,
     lines: Lines = 100,
-    reader: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="As which agent to look")] = None,
+    reader: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Read as this agent")] = None,
 ) -> Response:
-    """What an agent's terminal shows; once it is gone, what its log kept. An agent sees whom it may write to."""
+    """An agent's screen, or the end of its log if it has no pane. An agent may read those it may write to."""
     if not caller.is_owner and reader not in (None, caller.agent):
-        raise Forbidden(f"Agent {caller.agent} cannot look as {reader!r}")
+        raise Forbidden(f"Agent {caller.agent} cannot read as {reader!r}")
     return answer(mas.output(session_id, agent, lines, reader if caller.is_owner else caller.agent))
 
 
 @router.post(
     "/sessions/{sessionId}/agents/{agent}/report",
-    summary="Say what it is doing",
+    summary="Report a status",
     **answers(AgentReport, 200, 404, 409, 410, 507),
 )
 def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: ReportBody) -> Response:
-    """What an agent says of itself: shown with it, and told to whoever listens. An agent can speak for itself only."""
+    """Report what an agent is doing; it is shown and sent as an event. An agent can report only for itself."""
     return answer(mas.report(session_id, agent, body.text, body.state))
 
 
@@ -60,7 +60,7 @@ def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: Report
 def restart(
     mas: Product, session_id: SessionPath, agent: AgentPath, body: Annotated[RestartBody | None, Body()] = None
 ) -> Response:
-    """Run an agent that ended again in its pane, going on with its conversation where its provider can."""
+    """Start an exited agent again in its pane, and resume its conversation if its provider can."""
     return answer(mas.restart_agent(session_id, agent, (body or RestartBody()).force))
 
 
@@ -70,7 +70,7 @@ def logs(mas: Product, session_id: SessionPath, agent: SomeAgent = None, lines: 
     return answer(LogText(agent, mas.logs(session_id, agent, lines)))
 
 
-@router.get("/sessions/{sessionId}/env", summary="See variables", **answers(Variables, 200, 404, 410))
+@router.get("/sessions/{sessionId}/env", summary="Read variables", **answers(Variables, 200, 404, 410))
 def env(mas: Product, session_id: SessionPath, agent: SomeAgent = None) -> Response:
-    """The variables that tell a program in which session it is."""
+    """The environment variables of a session, or of one of its agents."""
     return answer(Variables(mas.env(session_id, agent)))

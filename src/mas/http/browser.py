@@ -30,9 +30,9 @@ description</a>. To have the page: <code>make setup</code> in the repository, or
 <code>MAS_SKIP_WEB</code>, then restart the server.</p></html>"""
 
 
-@router.post("/login-codes", summary="Make a one-time code", **answers(LoginCode, 201))
+@router.post("/login-codes", summary="Create a sign-in code", **answers(LoginCode, 201))
 def new_code(server: Server) -> Response:
-    """A code that signs one browser in, once, within minutes; `mas url` prints an address with one."""
+    """A code that signs in one browser, once, within five minutes. `mas url` prints an address with one."""
     code = server.access.new_code()
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + CODE_LIFE))
     return answer(LoginCode(code, f"{server.url}/login?code={code}", until), 201)
@@ -43,7 +43,7 @@ def login(server: Server, request: Request, code: Annotated[str, Query(max_lengt
     """Spend a one-time code: the browser gets its cookie and an address without the code."""
     access = server.access
     if not access.spend_code(code):
-        raise NotSignedIn("This address was used already, or is too old", "mas url")
+        raise NotSignedIn("This sign-in address was already used or has expired", "mas url")
     response = RedirectResponse("/", 303)
     secure = request.url.scheme == "https"
     response.set_cookie(server.cookie, access.cookie(), COOKIE_LIFE, httponly=True, samesite="strict", secure=secure)
@@ -70,5 +70,5 @@ async def asset(server: Server, request: Request, name: str) -> Response:
     """A part of the page."""
     found = server.page.answer(f"assets/{name}", request.headers.get("accept-encoding", ""), _FOR_EVER)
     if found is None:
-        raise NotFound("Not a part of the page; it may be of another version: load the page again")
+        raise NotFound("No such part of the page; the server may have been upgraded: reload the page")
     return found

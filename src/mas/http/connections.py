@@ -1,4 +1,4 @@
-"""Connections: how many there may be, how long they may dawdle, and who may use the socket file."""
+"""Connections: how many are allowed, how slow they may be, and who may use the socket file."""
 
 from __future__ import annotations
 

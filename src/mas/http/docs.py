@@ -1,4 +1,4 @@
-"""The API as a page to read, made from its own description; needs no script and nothing from elsewhere."""
+"""The API's documentation as one page, made from its OpenAPI description; without scripts or outside resources."""
 
 from __future__ import annotations
 

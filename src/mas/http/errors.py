@@ -1,4 +1,4 @@
-"""Refusals as `application/problem+json`: the one place that gives errors their HTTP status."""
+"""Errors as `application/problem+json`: the only place that gives errors an HTTP status."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def _no_thread(request: Request, error: Exception) -> Response:
 async def _failure(request: Request, error: Exception) -> Response:
     """Something nobody thought of: all of it into the log, nothing of it to the caller."""
     _log.exception("%s failed", request.url.path, exc_info=error)
-    return Refusal(500, "error", "The server failed; its log says how", "mas logs").response(_id_of(request))
+    return Refusal(500, "error", "The server failed; see its log", "logs/api.log").response(_id_of(request))
 
 
 def _id_of(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Events as they happen, to any number of listeners, each of whom can come back for what it missed."""
+"""Streams events to any number of listeners; each can come back later for the events that it missed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ async def events(
     server: Server,
     session_id: OnlySession,
     after: Annotated[
-        str | None, Query(max_length=64, description="The id to go on from; `0` is before the oldest kept")
+        str | None, Query(max_length=64, description="Start after this event id; `0` starts with the oldest kept")
     ] = None,
     event: Annotated[list[EventKind] | None, Query(description="Only events of these kinds")] = None,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> StreamingResponse:
-    """What happens, as it happens (server-sent events); from now on, or from where a listener left off.
+    """A stream of events as they happen (server-sent events), from now on or after a given event.
 
-    An event called `gap` says that some were missed for good: whoever keeps a picture of things should look again.
+    An event `gap` means that some events are lost: read the current state again.
     """
 
     def wanted(found: Event) -> bool:
@@ -53,10 +53,10 @@ async def events(
 @router.get("/events/page", summary="Read events", responses={200: {"model": EventFieldsPage}, **refused()})
 def event_page(
     mas: Product,
-    after: Annotated[str | None, Query(max_length=64, description="As with the stream")] = None,
+    after: Annotated[str | None, Query(max_length=64, description="Start after this event id")] = None,
     most: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
-    """What happened after `after`, for whoever would rather ask than listen; `last` is where to go on from."""
+    """The events after `after`, without a stream. Continue after `last`."""
     page = mas.events(after, most)
     return answer({"events": list(map(event_fields, page.events)), "last": page.last, "gap": page.gap})
 

@@ -1,4 +1,4 @@
-"""`/sessions/{id}/files`: look into a session's directory, and at the templates it was made from."""
+"""`/sessions/{id}/files`: a session's files, and the templates that they were copied from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mas.service.mas import Mas
 
 router = APIRouter(tags=["files"])
 
-FilePath = Annotated[str, Query(max_length=4096, description="Relative to the session's directory")]
+FilePath = Annotated[str, Query(max_length=4096, description="A path relative to the session's directory")]
 Offset = Annotated[int, Query(ge=0, le=1 << 50)]
 Most = Annotated[int, Query(ge=1, le=4 << 20)]
 _PIECE = 1 << 20
@@ -43,7 +43,7 @@ def file(
     offset: Offset = 0,
     most: Most = 1 << 20,
 ) -> Response:
-    """Up to `most` bytes of a file from `offset` on; `X-File-Size` tells how many there are."""
+    """Up to `most` bytes of a file, starting at `offset`. The header `X-File-Size` has the size of the file."""
     return _bytes(mas.file(session_id, path, offset, most))
 
 
@@ -54,7 +54,7 @@ def file(
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}, **refused(404, 410)},
 )
 def download(mas: Product, session_id: SessionPath, path: Annotated[FilePath, Query(min_length=1)]) -> Response:
-    """A whole file however large, as long as it is when it is asked for."""
+    """A whole file of any size; what is added to it during the download is not sent."""
     first = mas.file(session_id, path, 0, _PIECE)
     headers = {**_headers(first), "Content-Length": str(first.size)}
     return StreamingResponse(_all_of(mas, session_id, first), 200, headers, "application/octet-stream")
@@ -82,11 +82,11 @@ def _all_of(mas: Mas, session: SessionId, part: FilePart) -> Iterator[bytes]:
 )
 def template_file(
     mas: Product,
-    path: Annotated[str, Query(min_length=1, max_length=4096, description="Relative to the workspace")],
+    path: Annotated[str, Query(min_length=1, max_length=4096, description="A path relative to the workspace")],
     offset: Offset = 0,
     most: Most = 1 << 20,
 ) -> Response:
-    """The same of a file below `unit` or `workflows` that new sessions get a copy of."""
+    """Part of a template: a file below `unit` or `workflows` that new sessions get a copy of."""
     return _bytes(mas.template_file(path, offset, most))
 
 

@@ -1,4 +1,4 @@
-"""Why a server ends by itself: one that came by itself is idle, or the workspace of any is gone."""
+"""When a server exits by itself: it was started automatically and is idle, or its workspace is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: how much one caller may take of the server, so that there is enough for the others."""
+"""Limits of the server for each caller, so that no caller blocks the others."""
 
 from __future__ import annotations
 

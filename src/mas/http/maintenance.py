@@ -17,30 +17,30 @@ router = APIRouter(tags=["upkeep"])
 
 @router.post("/prune", summary="Prune", **answers(PrunePlan, 200, 404, 409, 507))
 def prune(mas: Product, body: PruneBody) -> Response:
-    """Move old sessions to the trash and remove old trash for good; only says what it would do unless told."""
+    """Move old sessions to the trash and remove old trash for good. A dry run unless `dryRun` is false."""
     return answer(mas.prune(PrunePolicy(body.older_than, body.keep, tuple(body.statuses), body.policy), body.dry_run))
 
 
 @router.post("/migrate", summary="Migrate", **answers(Migration, 200, 404, 409, 507))
 def migrate(mas: Product, body: Annotated[MigrateBody | None, Body()] = None) -> Response:
-    """Copy old workspaces and sessions into isolated ones; only says what it would do unless told."""
+    """Copy old workspaces and sessions into isolated ones. A dry run unless `dryRun` is false."""
     wanted = body or MigrateBody()
     return answer(mas.migrate(wanted.source, wanted.dry_run))
 
 
 @router.post("/repair", summary="Repair", **answers(Repair, 200, 409, 507))
 def repair(mas: Product, body: Annotated[RepairBody | None, Body()] = None) -> Response:
-    """Find damage, and mend it if `dryRun` is false."""
+    """Find damage, and repair it if `dryRun` is false."""
     return answer(mas.repair((body or RepairBody()).dry_run))
 
 
 @router.get("/doctor", summary="Check everything", **answers(Diagnosis))
 def doctor(mas: Product) -> Response:
-    """Whether everything MAS needs is there."""
+    """Check that everything MAS needs is available."""
     return answer(mas.doctor())
 
 
-@router.get("/stats", summary="What all sessions take", **answers(Stats, 200, 404, 410))
+@router.get("/stats", summary="Resources of all sessions", **answers(Stats, 200, 404, 410))
 def stats(mas: Product, session_id: OnlySession) -> Response:
-    """Sessions, live agents, and what they take of processor, memory and disk; cpu is in cores since the last look."""
+    """Sessions, running agents, and their CPU, memory and disk. `cpu` is the average cores since the last request."""
     return answer(mas.stats(session_id))

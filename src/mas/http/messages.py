@@ -1,4 +1,4 @@
-"""`/sessions/{id}/messages`: write to agents, and see what became of it."""
+"""`/sessions/{id}/messages`: send messages to agents, and see whether they arrived."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ router = APIRouter(tags=["messages"])
 
 @router.post("/sessions/{sessionId}/messages", summary="Send a message", **answers(Sent, 202, 404, 409, 410, 507))
 async def send(server: Server, caller: Caller, session_id: SessionPath, body: MessageBody) -> Response:
-    """Write to an agent, a unit, `managers`, `all` or `person`. An agent can write in its own name only."""
+    """Send a message to an agent, a unit, `managers`, `all` or `person`. An agent can send only as itself."""
     if not caller.is_owner and body.sender not in (None, caller.agent):
-        raise Forbidden(f"Agent {caller.agent} cannot write as {body.sender!r}")
+        raise Forbidden(f"Agent {caller.agent} cannot send as {body.sender!r}")
     if body.force and not caller.is_owner:
-        raise Forbidden("Only people may have a message typed to an agent that is not idle")
+        raise Forbidden("An agent cannot use force: only people may type to an agent that is not idle")
     mas, sender = server.mas, body.sender if caller.is_owner else caller.agent
 
     def sent() -> Response:
@@ -39,12 +39,12 @@ def messages(
     mas: Product,
     caller: Caller,
     session_id: SessionPath,
-    agent: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Only those from or to this agent")] = None,
+    agent: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Only messages to or from this agent")] = None,
     limit: Annotated[int, Query(ge=0, le=10_000)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
-    box: Annotated[Box, Query(description="Which of an agent's: `inbox` those to it, `sent` those from it")] = Box.ALL,
+    box: Annotated[Box, Query(description="With `agent`: `inbox` for messages to it, `sent` from it")] = Box.ALL,
 ) -> Response:
-    """The session's messages, newest last. An agent sees its own only."""
+    """The session's messages, newest last. An agent sees only its own."""
     if not caller.is_owner and agent not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot read the messages of {agent}")
     return answer(mas.messages(session_id, agent if caller.is_owner else caller.agent, limit, offset, box))
@@ -54,7 +54,7 @@ def messages(
 async def wait(
     server: Server, caller: Caller, session_id: SessionPath, query: Annotated[WaitQuery, Query()]
 ) -> Response:
-    """Wait until agents are as wanted. It ends early where an agent asks something or has ended."""
+    """Wait until agents reach a state or reply. Ends early if an agent is blocked or has exited."""
     if not caller.is_owner and query.asker not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot wait for replies to {query.asker}")
     asker = query.asker if caller.is_owner else caller.agent
@@ -73,5 +73,5 @@ async def _waiting(server: ServerState, caller: Principal, work: Callable[[], Re
 
 @router.get("/message-counts", summary="Count messages", **answers(MessageCounts))
 def message_counts(mas: Product) -> Response:
-    """How many deliveries of the active sessions are in each state."""
+    """How many deliveries in active sessions are in each state."""
     return answer(MessageCounts(mas.message_counts()))

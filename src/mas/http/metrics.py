@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: sessions, agents and what they take, messages, requests, the event loop."""
+"""Metrics for Prometheus: sessions, agents and what they use, messages, requests, the event loop."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LAG_EVERY = 1.0
 # Counting files and processes costs more than a scrape should.
 _KEEP = 10.0
 _OF_SESSIONS = (
-    ("mas_session_cpu_cores", "Processor cores in use by a session", "cpu"),
-    ("mas_session_cpu_seconds", "Processor time of the living processes of a session", "cpu_seconds"),
-    ("mas_session_memory_bytes", "Memory taken by a session", "memory"),
+    ("mas_session_cpu_cores", "Processor cores used by a session", "cpu"),
+    ("mas_session_cpu_seconds", "Processor time of the running processes of a session", "cpu_seconds"),
+    ("mas_session_memory_bytes", "Memory used by a session", "memory"),
     ("mas_session_processes", "Processes of a session", "processes"),
-    ("mas_session_disk_bytes", "Disk taken by a session", "disk"),
+    ("mas_session_disk_bytes", "Disk space used by a session", "disk"),
 )
 
 
@@ -42,14 +42,14 @@ class Metrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
-        self._lag = Gauge("mas_event_loop_lag_seconds", "How late the event loop last was", registry=self._registry)
+        self._lag = Gauge("mas_event_loop_lag_seconds", "Last delay of the event loop", registry=self._registry)
         self._worst = Gauge(
-            "mas_event_loop_lag_max_seconds", "How late the event loop was at worst", registry=self._registry
+            "mas_event_loop_lag_max_seconds", "Longest delay of the event loop", registry=self._registry
         )
         self._streams = Gauge("mas_streams", "Open event streams and terminals", ["kind"], registry=self._registry)
         self._failures = Counter(
             "mas_task_failures",
-            "How often a background task of the server failed",
+            "Failures of the server's background tasks",
             ["task"],
             registry=self._registry,
         )
@@ -130,11 +130,11 @@ class _Workspace:
         return [
             _family("mas_sessions", "Sessions by status", "status", by_status),
             _family("mas_agents", "Agents of active sessions by state", "state", states),
-            _family("mas_messages", "Messages by state of delivery", "state", self._mas.message_counts()),
-            GaugeMetricFamily("mas_disk_bytes", "Disk taken by all sessions", stats.disk),
+            _family("mas_messages", "Messages by delivery state", "state", self._mas.message_counts()),
+            GaugeMetricFamily("mas_disk_bytes", "Disk space used by all sessions", stats.disk),
             GaugeMetricFamily("mas_processes", "Processes of all sessions", stats.processes),
-            GaugeMetricFamily("mas_cpu_cores", "Processor cores in use by all sessions", stats.cpu),
-            GaugeMetricFamily("mas_memory_bytes", "Memory taken by all sessions", stats.memory),
+            GaugeMetricFamily("mas_cpu_cores", "Processor cores used by all sessions", stats.cpu),
+            GaugeMetricFamily("mas_memory_bytes", "Memory used by all sessions", stats.memory),
             *(_by_session(stats.sessions, *metric) for metric in _OF_SESSIONS),
         ]
 

@@ -1,4 +1,4 @@
-"""The courier's rounds: messages that wait from before, or that no event told of."""
+"""The courier's periodic rounds: find waiting messages that no event announced."""
 
 from __future__ import annotations
 

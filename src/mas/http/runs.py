@@ -14,7 +14,7 @@ from mas.model.views import SessionDetail
 
 router = APIRouter(tags=["sessions"])
 
-_KEY = "Asked again with the same key within a day, the answer is the session that the first request started"
+_KEY = "A repeated key returns the session that the first request with it started; kept for a day"
 
 
 @router.post("/runs", summary="Start a session", **answers(SessionDetail, 201, 404, 409, 410, 507))
@@ -24,7 +24,7 @@ def start(
     body: Annotated[RunBody | None, Body()] = None,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200, description=_KEY)] = None,
 ) -> Response:
-    """Start a session: the default team of 13, a team by name, or a custom one. All or nothing."""
+    """Start a session: the default team of 13, a team by name, or a custom one. If an agent cannot start, none does."""
     asked = body.model_dump(by_alias=True, exclude_none=True) if body else {}
     run = parse_run(asked, lambda name: team_in(mas.teams(), name))
     word_for_word = as_asked(body.model_dump(by_alias=True, exclude_unset=True) if body else {})

@@ -1,4 +1,4 @@
-"""The server: listens on an address and on a socket file until told to end. Agents go on without it."""
+"""The server: listens on an address and on a socket file until it is stopped. Agents keep running without it."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ class Options(NamedTuple):
         unread = [path for path in files if not (os.path.isfile(path) and os.access(path, os.R_OK))]
         is_hidden = _is_loopback(self.host) or self.tls_cert or self.behind_proxy
         for is_wrong, *words in (
-            (len(files) == 1, "TLS needs both files: --tls-cert and --tls-key"),
+            (len(files) == 1, "TLS needs both --tls-cert and --tls-key"),
             (not 0 < stay < _LONGEST_STAY, "--until-idle takes a number of seconds, more than 0"),
-            (not all((self.host, *self.allow_hosts)), "An address or a name cannot be empty"),
+            (not all((self.host, *self.allow_hosts)), "The address in --host or the name in --allow-host is empty"),
             (unread, f"Not a file that can be read: {', '.join(unread)}"),
             (
                 not is_hidden,
-                f"Listening on {self.host} would send tokens over the network in the clear",
+                f"Listening on {self.host} without TLS would send tokens over the network unencrypted",
                 "mas serve --host … --tls-cert FILE --tls-key FILE, or --behind-proxy",
             ),
             (
                 self.host in _ANY and not self.allow_hosts,
-                "Which names may be used for this server?",
+                f"Listening on {self.host} needs an allowed name",
                 "mas serve --allow-host NAME",
             ),
         ):
@@ -166,11 +166,11 @@ class _Server(uvicorn.Server):
         return bool(self.server_state.connections)
 
     def _become_needless(self) -> None:
-        _log.info("nobody needs this server any more: it ends")
+        _log.info("this server is idle and exits")
         self.is_needless = self.should_exit = True
 
     def _lose_workspace(self) -> None:
-        _log.warning("the workspace was removed or moved: its server ends")
+        _log.warning("the workspace was removed or moved: its server exits")
         self.should_exit = True
 
     def _leave_after(self, name: str, reason: Callable[[], Awaitable[None]], leave: Callable[[], None]) -> None:
@@ -252,7 +252,7 @@ def _check_pair(cert: str, key: str) -> None:
         # Nobody is there to be asked for a password later on.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError) as error:
-        raise BadInput(f"Not a certificate and its key, or the key has a password: {cert}, {key} ({error})") from None
+        raise BadInput(f"Cannot use {cert} with {key}; a key with a password is not supported ({error})") from None
 
 
 def _is_loopback(host: str) -> bool:

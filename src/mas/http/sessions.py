@@ -1,4 +1,4 @@
-"""`/sessions`: list, show, stop, restore, clone, archive, delete and their ways back."""
+"""`/sessions`: list, show, stop, restore, clone, archive, unarchive, delete, undelete."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ router = APIRouter(tags=["sessions"])
 @router.get("/sessions", summary="List sessions", **answers(SessionList))
 def list_sessions(
     mas: Product,
-    status: Annotated[
-        Listed | None, Query(description="Archived and deleted sessions are listed only when asked for")
-    ] = None,
+    status: Annotated[Listed | None, Query(description="Default: all but archived and deleted")] = None,
     limit: Annotated[int | None, Query(ge=0, le=100_000)] = None,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> Response:
-    """The workspace's sessions, oldest first, after one look at tmux."""
+    """The workspace's sessions, oldest first, with their status checked in tmux."""
     found = mas.list(status, limit, offset, agents=True)
     sessions = b",".join(map(_rendered, found.sessions))
     rest = rendered({"total": found.total, "warnings": found.warnings})
@@ -42,19 +40,19 @@ def _rendered(info: SessionInfo) -> bytes:
 
 @router.get("/sessions/{sessionId}", summary="Show a session", **answers(SessionDetail, 200, 404, 410))
 def show(mas: Product, session_id: SessionPath) -> Response:
-    """Everything about one session: directories, configuration, logs, `.session` fields, agents as they are now."""
+    """Everything about one session: directories, configuration, logs, `.session` fields, and its agents' states."""
     return answer(mas.show(session_id))
 
 
 @router.post("/sessions/{sessionId}/stop", summary="Stop", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def stop(mas: Product, session_id: SessionPath) -> Response:
-    """End every process of the session; keep its directory and all it holds. Stopping twice is fine."""
+    """End every process of the session and keep its directory. Stopping a stopped session does nothing."""
     return answer(mas.stop(session_id))
 
 
 @router.post("/sessions/{sessionId}/restore", summary="Restore", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def restore(mas: Product, session_id: SessionPath) -> Response:
-    """Bring a stopped session back with the same team in the same directory."""
+    """Start a stopped session again, with the same team in the same directory."""
     return answer(mas.restore(session_id))
 
 
@@ -62,7 +60,7 @@ def restore(mas: Product, session_id: SessionPath) -> Response:
 def clone(
     mas: Product, request: Request, session_id: SessionPath, body: Annotated[CloneBody | None, Body()] = None
 ) -> Response:
-    """A new session with the same configuration and a copy of the files; stopped, unless `start` is true."""
+    """Copy a session's files and configuration into a new session, which is stopped unless `start` is true."""
     wanted = body or CloneBody()
     made = mas.clone(session_id, wanted.name, wanted.start)
     request.state.session_id = made.session_id
@@ -71,7 +69,7 @@ def clone(
 
 @router.post("/sessions/{sessionId}/rename", summary="Rename", **answers(SessionDetail, 200, 404, 409, 410, 507))
 def rename(mas: Product, session_id: SessionPath, body: RenameBody) -> Response:
-    """Give the session another name, which no other session that is not deleted has. Its programs go on."""
+    """Give the session another name, not used by any session except deleted ones. Its agents keep running."""
     return answer(mas.rename(session_id, body.name))
 
 
@@ -89,7 +87,7 @@ def unarchive(mas: Product, session_id: SessionReference) -> Response:
 
 @router.delete("/sessions/{sessionId}", summary="Delete", **answers(SessionInfo, 200, 404, 409, 410, 507))
 def delete(mas: Product, session_id: SessionPath) -> Response:
-    """Stop the session and move it to the trash, from which it can be brought back until it is pruned."""
+    """Stop the session and move it to the trash. It can be undeleted until it is pruned."""
     return answer(mas.delete(session_id))
 
 
@@ -99,9 +97,9 @@ def undelete(mas: Product, session_id: SessionReference) -> Response:
     return answer(mas.undelete(session_id))
 
 
-@router.get("/sessions/{sessionId}/stats", summary="What it takes", **answers(SessionStats, 200, 404, 410))
+@router.get("/sessions/{sessionId}/stats", summary="Resources of a session", **answers(SessionStats, 200, 404, 410))
 def stats(mas: Product, session_id: SessionPath) -> Response:
-    """What a session and each of its agents take of processor, memory and disk; cpu is in cores since the last look."""
+    """CPU, memory and disk of a session and its agents. `cpu` is the average cores since the last request."""
     found = mas.stats(session_id).sessions
     if not found:
         raise NoSession(session_id)
@@ -110,7 +108,7 @@ def stats(mas: Product, session_id: SessionPath) -> Response:
 
 @router.get("/resolve", summary="Find a session", **answers(SessionInfo, 200, 404, 410))
 def resolve(mas: Product, reference: Annotated[str, Query(min_length=1, max_length=64)]) -> Response:
-    """The session that a UUID, a name, 4 or more of a UUID's first characters, or `mas-xxxxxxxx` means."""
+    """The session with this name, UUID (the first 4 characters are enough) or `mas-xxxxxxxx`."""
     session_id = mas.resolve(reference)
     found = [info for info in mas.list(agents=True).sessions if info.session_id == session_id]
     if not found:

@@ -1,4 +1,4 @@
-"""Live terminals by WebSocket: one agent to a socket, or many agents on one.
+"""Live terminals over WebSocket: one agent per socket, or many agents on one.
 
 Out: `{"type":"screen","columns","rows"}` and then one binary frame to start afresh with; binary frames, the bytes
 the agent prints; `{"type":"end","exitStatus"?}`; `{"type":"error","code","message"}`. In: binary frames, keys;
@@ -169,7 +169,7 @@ class _Socket:
                 return
             frame: bytes | str = message["bytes"] if message.get("bytes") is not None else message["text"]
             if len(frame) > _LONGEST_FRAME:
-                raise _Abuse(f"A frame holds at most {_LONGEST_FRAME} bytes")
+                raise _Abuse(f"A frame has at most {_LONGEST_FRAME} bytes")
             yield frame if isinstance(frame, bytes) else _fields(frame)
 
 

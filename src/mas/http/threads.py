@@ -1,4 +1,4 @@
-"""Threads of the server. Where the machine has none to give, that is a refusal; the next request may do better."""
+"""Threads of the server. If the machine cannot start one, the request is refused, and a later one may work."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def is_for_want_of_threads(error: Exception) -> bool:
 
 
 def no_thread() -> Unavailable:
-    return Unavailable("This machine cannot start another process or thread just now", "try again; ulimit -u")
+    return Unavailable("This machine cannot start another process or thread right now", "try again; ulimit -u")

@@ -1,4 +1,4 @@
-"""What goes over the wire: the shapes of all bodies and answers, camelCase."""
+"""The API's JSON shapes: all request and response bodies, in camelCase."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mas.model.views import camel, wire
 
 _UUID4_ANY_CASE = f"^{UUID4.replace('a-f', 'a-fA-F').replace('89ab', '89abAB')}$"
 _LONGEST_REFERENCE = 64
-_REFERENCE = "The session: its UUID, its name, 4 or more of the first characters of its UUID, or `mas-xxxxxxxx`"
+_REFERENCE = "The session: its name, `mas-xxxxxxxx`, or its UUID (the first 4 characters are enough)"
 SessionReference = Annotated[
     str, Path(alias="sessionId", min_length=1, max_length=_LONGEST_REFERENCE, description=_REFERENCE)
 ]
 SessionQuery = Annotated[
     str | None, Query(alias="sessionId", min_length=1, max_length=_LONGEST_REFERENCE, description=_REFERENCE)
 ]
-AgentPath = Annotated[str, Path(pattern="^[0-9]{2}$", description="Two digits, such as 00 or 21")]
+AgentPath = Annotated[str, Path(pattern="^[0-9]{2}$", description="The agent: two digits, such as 00 or 21")]
 PROBLEM = "application/problem+json"
 
 
@@ -42,35 +42,35 @@ _Size = Annotated[int | str, Field(description="Bytes, or a size such as 512MiB 
 
 
 class LimitsBody(Body):
-    """How much an agent may take; what is left out has no limit."""
+    """Limits of an agent. A field that is left out is not limited."""
 
     memory: _Size | None = None
     processes: Annotated[int, Field(ge=1)] | None = None
-    cpu: Annotated[float, Field(ge=0.01, description="Cores")] | None = None
-    files: Annotated[int, Field(ge=1, description="Open files")] | None = None
+    cpu: Annotated[float, Field(ge=0.01, description="Number of processor cores, such as 1.5")] | None = None
+    files: Annotated[int, Field(ge=1, description="Number of open files")] | None = None
     file_size: _Size | None = None
 
 
 class SessionLimitsBody(LimitsBody):
-    """How much a session may take, and each of its agents."""
+    """Limits of a session as a whole, and of each of its agents."""
 
     disk: _Size | None = None
     agent: LimitsBody | None = None
 
 
 class IsolationBody(Body):
-    """How agents are isolated, and what they may see or not. Paths are absolute, `~/…`, or in the workspace."""
+    """How agents are isolated, and which files they can use. Paths: absolute, `~/…`, or relative to the workspace."""
 
     enforce: Literal["auto", "require", "off"] | None = None
     read: list[str] | None = None
     write: list[str] | None = None
     hide: list[str] | None = None
-    ports: Annotated[list[int], Field(description="The TCP ports they may use; left out, all")] | None = None
-    run_as: Annotated[str, Field(description="The account they run as, where MAS runs as root")] | None = None
+    ports: Annotated[list[int], Field(description="The TCP ports that agents may use (default: all)")] | None = None
+    run_as: Annotated[str, Field(description="The user account of agents, if MAS runs as root")] | None = None
 
 
 class AgentBody(Body):
-    """One agent of a custom team; what is left out comes from the session or the provider."""
+    """One agent of a custom team. Fields that are left out come from the session or the provider."""
 
     id: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
     role: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -92,14 +92,14 @@ class UnitBody(Body):
 
 
 class TeamBody(Body):
-    """A custom team; empty means the default team of 13."""
+    """A custom team. An empty one means the default team of 13."""
 
     meta_manager: AgentBody | None = None
     units: list[UnitBody] | None = None
 
 
 class RunBody(Body):
-    """What a session is to be. Nothing at all means the default team of 13."""
+    """The session to start. An empty body starts the default team of 13."""
 
     # The product's own parser answers for everything else, naming the field and what is known.
     model_config = ConfigDict(alias_generator=camel, extra="allow", strict=True)
@@ -108,18 +108,16 @@ class RunBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     team: str | None = None
     provider: str | None = None
-    model: Annotated[str, Field(description="For the agents that name none, where their provider takes one")] | None = (
-        None
-    )
+    model: Annotated[str, Field(description="The model of agents that name none, if they take one")] | None = None
     env: dict[str, str] | None = None
     lazy_units: bool | None = None
     routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
     restart: Restart | None = None
-    restart_limit: Annotated[int, Field(ge=0, le=1000, description="How often within ten minutes")] | None = None
+    restart_limit: Annotated[int, Field(ge=0, le=1000, description="Restarts within ten minutes")] | None = None
     isolation: Literal["auto", "require", "off"] | IsolationBody | None = None
     limits: SessionLimitsBody | None = None
     session_id: (
-        Annotated[str, Field(pattern=_UUID4_ANY_CASE, description="The UUID v4 it is to have; 409 if it is taken")]
+        Annotated[str, Field(pattern=_UUID4_ANY_CASE, description="The session's id, a UUID v4; 409 if it is in use")]
         | None
     ) = None
 
@@ -132,7 +130,7 @@ class CloneBody(Body):
 
 
 class RenameBody(Body):
-    """What to call a session from now on."""
+    """The new name of a session."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -143,22 +141,22 @@ TARGET = "^([0-9]{2}|[a-z][a-z0-9_-]{0,31})$"
 class RestartBody(Body):
     """How to restart an agent."""
 
-    force: Annotated[bool, Field(description="End it first if it runs")] = False
+    force: Annotated[bool, Field(description="End its program first if that is running")] = False
 
 
 class MessageBody(Body):
-    """A message for agents or, as an agent's answer, for a person."""
+    """A message to agents, or from an agent to a person."""
 
     target: Annotated[str, Field(pattern=TARGET, description="An agent, a unit, `managers`, `all` or `person`")]
     message: Annotated[str, Field(min_length=1, max_length=LARGEST)]
-    sender: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent that sends it; else a person")] | None = (
+    sender: Annotated[str, Field(pattern="^[0-9]{2}$", description="The sending agent; default: a person")] | None = (
         None
     )
-    id: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Sent again with it, nothing is typed")] | None = (
-        None
-    )
-    force: Annotated[bool, Field(description="Do not wait until the agent is idle")] = False
-    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for it to arrive or to be held")] = 0.0
+    id: (
+        Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="If it was sent before, nothing is typed")] | None
+    ) = None
+    force: Annotated[bool, Field(description="Type it even if the agent is not idle")] = False
+    wait: Annotated[float, Field(ge=0, le=60, description="Wait at most this many seconds for delivery")] = 0.0
 
 
 class WaitQuery(BaseModel):
@@ -168,46 +166,46 @@ class WaitQuery(BaseModel):
     model_config = ConfigDict(alias_generator=camel, extra="forbid")
 
     target: Annotated[str, Field(pattern=TARGET)] = "all"
-    until: Annotated[Until, Field(description="`answered` is replied or, without that, idle")] = "idle"
+    until: Annotated[Until, Field(description="`answered`: one has replied, or all are idle")] = "idle"
     timeout: Annotated[float, Field(ge=0, le=60, description="Seconds")] = 60.0
-    asker: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent to whom a reply is written")] | None = None
-    after: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Replies since this message")] | None = None
+    asker: Annotated[str, Field(pattern="^[0-9]{2}$", description="The agent that a reply is for")] | None = None
+    after: Annotated[str, Field(pattern="^m-[0-9a-f]{16}$", description="Replies after this message")] | None = None
 
 
 class ReportBody(Body):
-    """What an agent says of itself."""
+    """What an agent reports about itself."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_REPORT)]
     state: Reported | None = None
 
 
 class PruneBody(Body):
-    """Which sessions to remove; a dry run unless told otherwise."""
+    """Which sessions to prune. A dry run unless `dryRun` is false."""
 
-    older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since it was last used")] = None
+    older_than: Annotated[float | None, Field(ge=0, le=1e10, description="Seconds since its last activity")] = None
     keep: Annotated[
-        int | None, Field(ge=0, le=1_000_000, description="Keep this many of the newest of each status")
+        int | None, Field(ge=0, le=1_000_000, description="Keep this many of the newest sessions of each status")
     ] = None
-    statuses: Annotated[list[str], Field(description="Only these; none: all but archived")] = []
-    policy: Annotated[bool, Field(description="Instead: what `retention` of the workspace's config.json says")] = False
+    statuses: Annotated[list[str], Field(description="Only these statuses; empty: all but archived")] = []
+    policy: Annotated[bool, Field(description="Follow `retention` in the workspace's config.json instead")] = False
     dry_run: bool = True
 
 
 class MigrateBody(Body):
-    """Where old sessions are; by default this workspace and the old place in the home directory."""
+    """Where old sessions are; default: this workspace and `~/.mas`."""
 
     source: str | None = None
     dry_run: bool = True
 
 
 class RepairBody(Body):
-    """Whether to mend, or only to say what would be mended."""
+    """Whether to repair, or only to show what would be repaired."""
 
     dry_run: bool = True
 
 
 class Problem(BaseModel):
-    """Why a request was refused (RFC 9457); `code` is a promise to programs, `detail` is for people."""
+    """Why a request was refused (RFC 9457); `code` is stable and for programs, `detail` is for people."""
 
     type: str
     title: str
@@ -252,7 +250,7 @@ _Event = Annotated[Union[EVENTS], Field(discriminator="event")]  # type: ignore[
 
 
 class EventFieldsPage(BaseModel):
-    """Events in their order; `last` is where to go on from, `gap` says that some before these are gone."""
+    """Events in order. Continue after `last`; `gap` means that events before these are lost."""
 
     events: list[_Event]
     last: str
@@ -278,7 +276,7 @@ def _wired(hint: Any) -> Any:  # noqa: ANN401 - a type of any kind
 
 
 def answers(kind: type, status: int = 200, *refusals: int) -> dict[str, Any]:
-    """A route's documentation: what it answers, and which refusals beside the ones every route has."""
+    """A route's documentation: what it returns, and its refusals in addition to those of every route."""
     responses: dict[int | str, dict[str, Any]] = {status: {"model": shape(kind)}}
     return {"status_code": status, "response_model": None, "responses": responses | refused(*refusals)}
 
@@ -303,17 +301,17 @@ def rendered(value: object) -> bytes:
 
 _ALWAYS = (400, 401, 403, 413, 422, 429, 500, 503)
 _MEANING = {
-    400: "Not a request that the server understands",
-    401: "No token, or a wrong one",
-    403: "Not for this token, this Host or this Origin",
+    400: "The server does not understand the request",
+    401: "The token is missing or wrong",
+    403: "This token, Host or Origin is not allowed",
     404: "No such session or agent",
-    408: "The body did not come",
-    409: "The session is in another state, or busy",
+    408: "The body did not arrive in time",
+    409: "The session is busy, or in a state that does not allow this",
     410: "The session is archived",
     413: "The body is too large",
     422: "Bad input",
     429: "Too many requests",
     500: "A file is damaged, or the server failed",
-    503: "tmux does not answer",
+    503: "tmux does not respond",
     507: "The disk is full",
 }

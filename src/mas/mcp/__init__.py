@@ -1,1 +1,1 @@
-"""The product for agents' own tools (Model Context Protocol): over standard input, or behind the server."""
+"""The product as tools for agents (Model Context Protocol), over standard input or on the server."""

@@ -17,8 +17,8 @@ from mas.mcp.tools import TOOLS, Speaker, call
 from mas.model.errors import MasError
 
 _ABOUT = (
-    "You are an agent of a team that MAS runs: several programs like you, each in a terminal of its own. "
-    "With these tools you see the team, write to colleagues, read what they wrote to you, and say what you are doing."
+    "You are an agent in a team that MAS runs: several programs like you, each in its own terminal. "
+    "With these tools you can list the team, send and read messages, and report what you are doing."
 )
 # How many tools may be at work at once.
 _CALLS = 16

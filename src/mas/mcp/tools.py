@@ -1,4 +1,4 @@
-"""The tools: what an agent does with its team, one function each, on the `Mas` protocol. Knows nothing of any SDK."""
+"""The tools that agents call, one function each, on the `Mas` protocol. Independent of any SDK."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def call(name: str, speaker: Speaker, arguments: Arguments) -> Answer:
         raise NotFound(f"No tool {shown(name)} (there are: {', '.join(tool.name for tool in TOOLS)})")
     for given in arguments:
         if given not in tool.properties:
-            raise BadInput(f"{name} takes no {shown(given)} (it takes: {', '.join(tool.properties) or 'nothing'})")
+            raise BadInput(f"{name} has no argument {shown(given)} (it has: {', '.join(tool.properties) or 'nothing'})")
     for needed in tool.required:
         if arguments.get(needed) is None:
             raise BadInput(f"{name} needs {needed}")
@@ -114,7 +114,7 @@ def _wait_for(speaker: Speaker, arguments: Arguments) -> Answer:
 
 def _report_status(speaker: Speaker, arguments: Arguments) -> Answer:
     if speaker.agent is None:
-        raise BadInput("Only agents report what they are doing; you are a person here", "mas mcp --as AGENT")
+        raise BadInput("Only agents can report a status, and you are not running as one", "mas mcp --as AGENT")
     told = speaker.mas.report(speaker.session_id, speaker.agent, _text(arguments, "text"))
     return {"agent": told.agent, "text": told.text, "at": told.at}
 
@@ -138,15 +138,15 @@ def _number(arguments: Arguments, name: str, usual: int, most: int) -> int:
 TOOLS = (
     Tool(
         "send_message",
-        "Send a message to colleagues of your team. It is kept, and typed to each of them when they are ready for "
-        "input. You may write to your own unit and its manager; managers also to the meta manager and back, unless "
-        "the team has other rules. A refusal names the rule.",
+        "Send a message to agents of your team. It is typed to each agent as soon as that agent is ready for input. "
+        "You may write to your own unit and its manager. Managers may also write to the meta manager, who may write "
+        "to managers. A team can have other rules; an error names the rule that applies.",
         {
             "target": {
                 "type": "string",
                 "description": "an agent id (two digits, such as 21), a unit's name, `managers`, `all` or `person`",
             },
-            "message": {"type": "string", "description": "the text, any length up to 1 MiB"},
+            "message": {"type": "string", "description": "the text, up to 1 MiB"},
         },
         ("target", "message"),
         False,
@@ -155,14 +155,14 @@ TOOLS = (
     Tool(
         "read_inbox",
         "Read the messages that were sent to you, newest last.",
-        {"limit": {"type": "integer", "minimum": 1, "maximum": _MOST_MESSAGES, "description": "how many (20)"}},
+        {"limit": {"type": "integer", "minimum": 1, "maximum": _MOST_MESSAGES, "description": "default: 20"}},
         (),
         True,
         _read_inbox,
     ),
     Tool(
         "list_team",
-        "List the agents of your team: who they are, in which unit, what they are doing now, and which of them is you.",
+        "List the agents of your team: their units, roles and states, what they are doing, and which agent you are.",
         {},
         (),
         True,
@@ -170,10 +170,10 @@ TOOLS = (
     ),
     Tool(
         "read_output",
-        "See what a colleague's terminal shows. You may see those you may write to.",
+        "Read another agent's screen. You may read the screens of agents that you may write to.",
         {
             "agent": {"type": "string", "pattern": "^[0-9]{2}$", "description": "an agent id, such as 21"},
-            "lines": {"type": "integer", "minimum": 1, "maximum": _MOST_LINES, "description": "how many lines (50)"},
+            "lines": {"type": "integer", "minimum": 1, "maximum": _MOST_LINES, "description": "default: 50"},
         },
         ("agent",),
         True,
@@ -181,13 +181,13 @@ TOOLS = (
     ),
     Tool(
         "wait_for",
-        "Wait until a colleague, or everybody, is idle; has replied to you; has answered (replied or else is idle); "
-        "asks for something (blocked); or has ended (exited). `end` tells whether that was reached, the time ran out, "
-        "or somebody needs a person; `reply` is the message that came.",
+        "Wait until an agent, or all agents, are `idle`, have `replied` to you, have `answered` (replied or are idle), "
+        "are `blocked` (waiting for a decision) or have `exited`. In the result, `end` is `reached`, `timeout`, "
+        "`blocked` or `exited`, and `reply` is the message that you got.",
         {
-            "agent": {"type": "string", "pattern": "^[0-9]{2}$", "description": "an agent id; left out: everybody"},
-            "until": {"type": "string", "enum": list(UNTIL), "description": "what to wait for (idle)"},
-            "timeout": {"type": "integer", "minimum": 1, "maximum": _LONGEST_WAIT, "description": "seconds (30)"},
+            "agent": {"type": "string", "pattern": "^[0-9]{2}$", "description": "an agent id (default: all)"},
+            "until": {"type": "string", "enum": list(UNTIL), "description": "default: idle"},
+            "timeout": {"type": "integer", "minimum": 1, "maximum": _LONGEST_WAIT, "description": "default: 30 s"},
         },
         (),
         True,
@@ -196,7 +196,7 @@ TOOLS = (
     ),
     Tool(
         "report_status",
-        "Say in a line what you are doing. People and colleagues see it beside your name.",
+        "Report in one line what you are doing. People and other agents see it next to your name.",
         {"text": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "such as: reviewing the API"}},
         ("text",),
         False,

@@ -1,4 +1,4 @@
-"""The tools behind the server, at `/mcp`: for whoever the guard let in, in the name that their token stands for."""
+"""The tools on the server, at `/mcp`: each caller acts as the agent or person that its token names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class WebDoor:
         await self._decided.wait()
         if self._manager is None:
             raise Unavailable(
-                "The tools for agents do not work just now; the server's log says why", "see logs/api.log"
+                "The tools for agents do not work right now; the server's log says why", "see logs/api.log"
             )
         await self._manager.handle_request(scope, receive, send)
 
@@ -77,7 +77,7 @@ class WebDoor:
 def _principal(request: Any) -> Principal:  # noqa: ANN401 - the SDK leaves it open
     principal: Principal | None = getattr(getattr(request, "state", None), "principal", None)
     if principal is None:
-        raise Forbidden("Nobody knows who asks")
+        raise Forbidden("The caller is unknown")
     return principal
 
 

@@ -6,14 +6,14 @@ from mas.model.views import AgentView
 
 
 class AgentOutput(NamedTuple):
-    """What an agent's terminal shows, or last showed."""
+    """An agent's screen, or the end of its log."""
 
     agent: str
     text: str
 
 
 class RestartedAgent(NamedTuple):
-    """An agent that runs again. Where it could not go on with its conversation, a warning says why."""
+    """An agent that was restarted. If its conversation could not be resumed, a warning says why."""
 
     session_id: str
     agent: AgentView
@@ -27,7 +27,7 @@ class AgentList(NamedTuple):
 
 
 class LogText(NamedTuple):
-    """The end of a log; `agent` is None for the session's own."""
+    """The end of a log; `agent` is null for the session's own log."""
 
     agent: str | None
     text: str

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class Approval(NamedTuple):
-    """An agent that waits for an answer. Where MAS cannot give it, `why_not` says why and `hint` what helps.
+    """An agent that is waiting for a decision. If MAS cannot answer it, `whyNot` says why and `hint` what to do.
 
-    `screen` is what the agent's terminal shows, where its program does not say itself what it asks.
+    `screen` is the agent's screen, if its program does not report what it asks.
     """
 
     session_id: str
@@ -26,14 +26,14 @@ class Approval(NamedTuple):
 
 
 class ApprovalList(NamedTuple):
-    """All that waits, the longest first."""
+    """All waiting agents, longest wait first."""
 
     approvals: tuple[Approval, ...]
     warnings: tuple[str, ...] = ()
 
 
 class AgentAnswer(NamedTuple):
-    """An answer that was taken: to what (`kind`, `text`), and how the agent is since."""
+    """An answer that an agent received: to which question (`kind`, `text`), and the agent's state after it."""
 
     session_id: str
     agent: str

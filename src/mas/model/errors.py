@@ -1,45 +1,45 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
 MasError                anything else
-├── BadInput            what was asked for makes no sense
+├── BadInput            an argument or a field is not valid
 ├── NotFound            no such thing
 │   ├── NoWorkspace     no workspace here or above
 │   ├── NoSession       no such session
 │   └── NoAgent         no such agent, unit or group in the session
-├── Conflict            the session is not in a state for this
-│   ├── BadTransition   that step is not allowed
-│   ├── Busy            another process is at work on the session
-│   ├── Archived        the session has been archived
-│   ├── AlreadyThere    the thing to be made exists
+├── Conflict            the state of a session or of another thing does not allow this
+│   ├── BadTransition   the session's status cannot change like this
+│   ├── Busy            another process is working on the session
+│   ├── Archived        the session is archived
+│   ├── AlreadyThere    the thing to create already exists
 │   ├── ServerRunning   the workspace already has a server
-│   └── AgentExited     the agent's program has ended
-├── Denied              who asks may not
-│   ├── NotSignedIn     no token, or a wrong one
-│   └── Forbidden       a token, but not for this
-├── TooMuch             more at once than MAS takes
-├── TimedOut            what was waited for did not come in time
-├── Corrupt             a file of ours cannot be read
-├── Disk                the file system said no
-│   ├── DiskFull        no room is left
-│   └── DiskRefused     not ours to read or write there
-└── Unavailable         something MAS needs is not there
-    ├── NoTmux          tmux is missing, too old, full or does not answer
-    ├── NoServer        no server runs for the workspace, or it does not answer
+│   └── AgentExited     the agent's program has exited
+├── Denied              the caller is not allowed this
+│   ├── NotSignedIn     the token is missing or wrong
+│   └── Forbidden       the token does not allow this
+├── TooMuch             too many requests at once
+├── TimedOut            what was waited for did not happen in time
+├── Corrupt             a file of MAS cannot be read
+├── Disk                the file system failed or refused
+│   ├── DiskFull        the disk is full
+│   └── DiskRefused     no permission to read or write there
+└── Unavailable         something that MAS needs is missing
+    ├── NoTmux          tmux is missing, too old, full or does not respond
+    ├── NoServer        no server is running for the workspace, or it does not respond
     ├── NoProgram       an agent's program is missing
-    └── NotIsolated     this machine cannot isolate agents as it was asked to
+    └── NotIsolated     this machine cannot isolate agents as required
 
-`code` is a promise to scripts, the sentence is for people, `hint` is the next command.
+`code` is stable and for scripts, the message is for people, `hint` is the next command.
 """
 
 from __future__ import annotations
 
 
 class MasError(Exception):
-    """Anything MAS refuses or fails to do, said for people."""
+    """Anything that MAS refuses or fails to do, in words for people."""
 
     code = "error"
     field = ""
-    """The field of what was sent in that it is about, where it is about one."""
+    """The field of the request that caused it, if one did."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class NoWorkspace(NotFound):
         where, hint = (f"at {start}", f"mas init {start}") if named else (f"at or above {start}", "mas init")
         super().__init__(f"No MAS workspace {where}", hint)
         self.is_named = named
-        """Whether somebody named the place, so that no other will do."""
+        """Whether the user named the directory, so that no other is tried."""
 
 
 class NoSession(NotFound):
@@ -127,7 +127,7 @@ class TooMuch(MasError):
 
 
 class TimedOut(MasError):
-    """What was waited for did not come in time."""
+    """What was waited for did not happen in time."""
 
     code = "timed-out"
 
@@ -142,8 +142,8 @@ class Corrupt(MasError):
 
     @classmethod
     def newer(cls, path: str, version: int) -> Corrupt:
-        """A file that is whole, and written by a newer MAS: nothing for this one to mend."""
-        error = cls(path, f"it was written by a newer MAS (version {version} of it)", "mas version")
+        """A file that a newer MAS wrote: it is not damaged, and this MAS must not repair it."""
+        error = cls(path, f"a newer MAS wrote it (format version {version})", "mas version")
         error.is_newer = True
         return error
 

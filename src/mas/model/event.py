@@ -9,7 +9,7 @@ KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class Event(NamedTuple):
-    """One thing that happened. `id` says where to go on from; `details` are named as on the wire."""
+    """One event. A listener continues after its `id`; `details` have the names of the API."""
 
     id: str
     at: str
@@ -20,9 +20,9 @@ class Event(NamedTuple):
 
 
 class EventPage(NamedTuple):
-    """Events in their order, and the id to go on from.
+    """Events in order, and the id to continue after.
 
-    `gap` says that some before these are gone: they were too old, or nothing is known of where to go on from.
+    `gap` means that events before these are lost: they were too old, or the given id is unknown.
     """
 
     events: tuple[Event, ...]

@@ -13,7 +13,7 @@ class FileEntry(NamedTuple):
 
 
 class FileListing(NamedTuple):
-    """A directory; `path` is relative to the session's."""
+    """A directory of a session; `path` is relative to the session's directory."""
 
     path: str
     entries: tuple[FileEntry, ...]

@@ -24,7 +24,7 @@ class Tier(StrEnum):
 
 
 class Mode(StrEnum):
-    """Whether agents are isolated as far as the machine can, only if it fully can, or not at all."""
+    """How agents are isolated: `auto` as well as the machine can, `require` fully or not started, `off` not at all."""
 
     AUTO = "auto"
     REQUIRE = "require"
@@ -32,7 +32,7 @@ class Mode(StrEnum):
 
 
 class Policy(NamedTuple):
-    """What agents may see and use beyond the usual, or may not; an `enforce` of None is not said."""
+    """What agents may use in addition to the default, or may not; an `enforce` of null is not set."""
 
     enforce: Mode | None = None
     read: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Policy(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much one agent or a whole session may take; None is no limit."""
+    """Limits of one agent or of a whole session; null is no limit."""
 
     memory: int | None = None
     processes: int | None = None
@@ -75,7 +75,7 @@ class Limits(NamedTuple):
 
 
 class SessionLimits(NamedTuple):
-    """The limits of a session, and those of each of its agents that has none of its own."""
+    """The limits of a session, and the defaults for each of its agents."""
 
     session: Limits = Limits()
     agent: Limits = Limits()
@@ -85,9 +85,9 @@ class SessionLimits(NamedTuple):
 
 
 class Isolation(NamedTuple):
-    """What holds for the agents of a session since it was started.
+    """How the agents of a session are isolated since its start.
 
-    `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, nothing; `account` is whom they run as, where that is not
+    `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, empty; `account` is the user they run as, if that is not
     who MAS runs as.
     """
 
@@ -99,7 +99,7 @@ class Isolation(NamedTuple):
 
 
 class TierView(NamedTuple):
-    """The tier that a session started now would get; where that is none, `problem` says why."""
+    """The tier that a session started now would get; if none, `problem` says why."""
 
     tier: str | None
     how: str = ""

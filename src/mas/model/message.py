@@ -18,7 +18,7 @@ UNTIL: tuple[str, ...] = get_args(Until)
 
 
 class DeliveryState(StrEnum):
-    """How far a message came with one agent."""
+    """The state of a message's delivery to one agent."""
 
     QUEUED = "queued"
     TYPED = "typed"
@@ -44,7 +44,7 @@ _NEXT: dict[DeliveryState, set[DeliveryState]] = {
 
 
 class Delivery(NamedTuple):
-    """A message on its way to one agent. `at` is when it came to this state."""
+    """The delivery of a message to one agent. `at` is when it reached this state."""
 
     agent: str
     state: DeliveryState
@@ -59,7 +59,7 @@ class Delivery(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a session, from an agent or, where that is None, from a person."""
+    """A message of a session. `from` is an agent, or null for a person."""
 
     id: str
     sender: str | None
@@ -87,7 +87,7 @@ class MessageList(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message and how far it came with each agent."""
+    """A message and the state of its delivery to each agent."""
 
     session_id: str
     target: str
@@ -98,7 +98,7 @@ class Sent(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How an agent was at the end of a wait, and in its own words."""
+    """An agent's state at the end of a wait, and the text that goes with it."""
 
     agent: str
     state: str
@@ -106,7 +106,7 @@ class Standing(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """How a wait ended: `reached`, `timeout`, or with an agent that is `blocked` or `exited`; and who wrote back."""
+    """How a wait ended: `reached`, `timeout`, or an agent is `blocked` or `exited`; and the reply, if any."""
 
     until: str
     end: str
@@ -115,7 +115,7 @@ class Waited(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question and its answer: the message that came back, or else what the agent's terminal shows."""
+    """A question and its answer: the reply, or without one the agent's screen."""
 
     sent: Sent
     waited: Waited

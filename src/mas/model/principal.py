@@ -9,7 +9,7 @@ AGENT_TOKEN = "mas-agent"  # noqa: S105
 
 
 class Principal(NamedTuple):
-    """The owner, unless it names a session and an agent."""
+    """The caller: the owner, or the agent that it names."""
 
     session_id: str | None = None
     agent: str | None = None

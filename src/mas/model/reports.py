@@ -6,7 +6,7 @@ from mas.model.isolation import Limits, Policy, SessionLimits
 
 
 class TeamAgent(NamedTuple):
-    """An agent of a team template. What is None is taken from the session or the provider."""
+    """An agent of a team template. Fields that are null come from the session or the provider."""
 
     id: str
     role: str
@@ -29,8 +29,8 @@ class TeamUnit(NamedTuple):
 class TeamView(NamedTuple):
     """A team that a session can be started with. `origin` is `shipped` or `workspace`.
 
-    `routing` is `hierarchy`, `open` or `table`; for a table `routes` says whom each agent may write to.
-    `problem` says why a file describes no team; then there are no agents.
+    `routing` is `hierarchy`, `open` or `table`; with a table, `routes` says which targets each agent may write to.
+    `problem` says why a file is not a valid team; then it has no agents.
     """
 
     name: str

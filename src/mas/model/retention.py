@@ -18,7 +18,7 @@ _MOST_DIGITS = 9
 
 
 class Retention(NamedTuple):
-    """A stopped session past one of the first three limits is moved; what was moved goes for good at its own age."""
+    """A stopped session that exceeds one of the first three limits is moved; moved ones are removed by age."""
 
     max_age: float | None = None
     max_count: int | None = None
@@ -27,7 +27,7 @@ class Retention(NamedTuple):
     archive_age: float | None = None
     trash_age: float | None = None
     lost: bool = False
-    """Whether sessions that nobody stopped, whose tmux session was gone, may be moved too."""
+    """Whether lost sessions may be moved too."""
 
 
 def parse_retention(value: object) -> Retention | None:

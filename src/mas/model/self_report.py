@@ -14,7 +14,7 @@ _ALLOWED_CONTROLS = "\n\t"
 
 
 class AgentReport(NamedTuple):
-    """What an agent says it is doing."""
+    """What an agent reports that it is doing."""
 
     session_id: str
     agent: str
@@ -40,5 +40,5 @@ def parse_report(text: str) -> str:
 def parse_reported(state: str | None) -> str | None:
     """`state` if an agent can say it of itself."""
     if state is not None and state not in REPORTED:
-        raise BadInput(f"Not a state to report: {shown(state)} (there are: {', '.join(REPORTED)})")
+        raise BadInput(f"Not a state that an agent can report: {shown(state)} (choose from: {', '.join(REPORTED)})")
     return state

@@ -6,17 +6,17 @@ from mas.model.isolation import TierView
 
 
 class Health(NamedTuple):
-    """Whether the server is well (`ok` or `degraded`), and how agents of a session started now would be isolated."""
+    """Whether the server works (`ok` or `degraded`), and which isolation a session started now would get."""
 
     status: str
     version: str
     isolation: TierView
     failing: tuple[str, ...] = ()
-    """The background tasks of the server that failed and have not run well since."""
+    """The server's background tasks that failed and have not succeeded since."""
 
 
 class LoginCode(NamedTuple):
-    """A code that signs one browser in, once."""
+    """A code that signs in one browser, once."""
 
     code: str
     url: str
@@ -24,9 +24,9 @@ class LoginCode(NamedTuple):
 
 
 class ServerInfo(NamedTuple):
-    """A server that runs: where it listens, on an address and on a socket file.
+    """A running server: its address and its socket file.
 
-    `until_idle` is how many seconds without a session and a client it stays; None for one that stays for good.
+    It exits after `until_idle` seconds without a session and a client; None: it stays.
     """
 
     pid: int

@@ -15,7 +15,7 @@ class Status(StrEnum):
 
 
 class Gone(StrEnum):
-    """What the journal says of a session that left the registry."""
+    """The status of a session that is no longer in the registry."""
 
     ARCHIVED = "archived"
     DELETED = "deleted"
@@ -46,7 +46,7 @@ class AgentRun(NamedTuple):
 
 
 class Session(NamedTuple):
-    """What MAS knows of a session; kept in its directory."""
+    """A session as its directory records it."""
 
     id: SessionId
     status: Status
@@ -58,14 +58,14 @@ class Session(NamedTuple):
     agents: tuple[AgentRun, ...] = ()
     origin: str | None = None
     isolation: Isolation | None = None
-    """How its agents are isolated since it was last started; None before that."""
+    """How its agents are isolated since its last start; None before the first."""
     limits: SessionLimits = SessionLimits()
     reason: str | None = None
-    """Why it was stopped, where nobody asked for it."""
+    """Why it stopped, if nobody asked for it."""
     stopped_at: str | None = None
-    """When it stopped, or was found without its tmux session; None while it runs."""
+    """When it stopped, or was found to be lost; None while it is running."""
     lost: bool = False
-    """Nobody stopped it: its tmux session was gone."""
+    """Its tmux session ended without a `stop`."""
 
     @property
     def tmux(self) -> str:

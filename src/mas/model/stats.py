@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class AgentStats(NamedTuple):
-    """How much of the machine an agent takes: it, its launcher and all they started.
+    """What an agent uses of the machine, with its launcher and all processes that they started.
 
-    `cpu` is in cores, since the last look; `cpu_seconds` since it was started. Memory counts what is shared once.
+    `cpu` is in cores, since the last request; `cpuSeconds` since it was started. Shared memory is counted once.
     """
 
     id: str
@@ -17,7 +17,7 @@ class AgentStats(NamedTuple):
 
 
 class HostStats(NamedTuple):
-    """The machine itself: what all of it there is, and how much of that is free; cpu is in cores, in use by anybody."""
+    """The machine: its size, and how much is free. `cpu` is the number of cores in use by any program."""
 
     cores: int
     cpu: float
@@ -29,7 +29,7 @@ class HostStats(NamedTuple):
 
 
 class SessionStats(NamedTuple):
-    """How much of the machine a session takes. `disk_limit` is None where there is none."""
+    """What a session uses of the machine. `diskLimit` is null if there is no limit."""
 
     session_id: str
     name: str | None
@@ -48,7 +48,7 @@ class SessionStats(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """How much of the machine the workspace takes."""
+    """What the workspace uses of the machine."""
 
     active: int
     stopped: int

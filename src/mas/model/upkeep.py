@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Pruned(NamedTuple):
     """One thing a prune does: `what` is `archive` or `trash` (can be undone) or `remove` (for good).
 
-    `reason` is which limit of a policy it is past.
+    `reason` is the limit of the policy that it exceeds.
     """
 
     session_id: str
@@ -26,7 +26,7 @@ class PrunePlan(NamedTuple):
 
 
 class Migrated(NamedTuple):
-    """One old workspace or session and what became of it."""
+    """One old workspace or session, and what was done with it."""
 
     source: str
     session_id: str | None
@@ -41,7 +41,7 @@ class Migration(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that was not as it should be, and what was (or would be) done."""
+    """Something wrong, and what was (or would be) done about it."""
 
     what: str
     action: str
@@ -55,18 +55,18 @@ class Repair(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One thing the doctor looked at."""
+    """One check of `mas doctor`."""
 
     name: str
     ok: bool
     text: str
     hint: str = ""
     absent: bool = False
-    """Not there, and fine without."""
+    """It is missing, and that is fine."""
 
 
 class Diagnosis(NamedTuple):
-    """All the doctor looked at."""
+    """All checks of `mas doctor`."""
 
     checks: tuple[Check, ...]
     ok: bool

@@ -7,7 +7,7 @@ from mas.model.session import AgentRun
 
 
 class AgentView(NamedTuple):
-    """An agent and how it is now."""
+    """An agent and its current state."""
 
     id: str
     unit: str
@@ -21,7 +21,7 @@ class AgentView(NamedTuple):
     exit_status: int | None
     restarts: int = 0
     report: str | None = None
-    """What it last said of itself."""
+    """What it last reported about itself."""
 
 
 class SessionInfo(NamedTuple):
@@ -40,13 +40,13 @@ class SessionInfo(NamedTuple):
     tmux_socket: str | None
     agents: tuple[AgentRun, ...] = ()
     tier: str | None = None
-    """How far the kernel isolates its agents; None where it was never started since that is kept."""
+    """How strongly the kernel isolates its agents; None if that was not recorded when it started."""
     stopped_at: str | None = None
-    """When it stopped, or was found without its tmux session; None while it runs."""
+    """When it stopped, or was found to be lost; None while it is running."""
     lost: bool = False
-    """Nobody stopped it: its tmux session was gone."""
+    """Its tmux session ended without a `stop`."""
     reason: str | None = None
-    """Why it was stopped, where nobody asked for it."""
+    """Why it stopped, if nobody asked for it."""
 
 
 class SessionList(NamedTuple):
@@ -82,11 +82,11 @@ class SessionDetail(NamedTuple):
     isolation: Isolation | None = None
     limits: SessionLimits = SessionLimits()
     reason: str | None = None
-    """Why it was stopped, where nobody asked for it."""
+    """Why it stopped, if nobody asked for it."""
     stopped_at: str | None = None
-    """When it stopped, or was found without its tmux session; None while it runs."""
+    """When it stopped, or was found to be lost; None while it is running."""
     lost: bool = False
-    """Nobody stopped it: its tmux session was gone."""
+    """Its tmux session ended without a `stop`."""
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))

@@ -1,1 +1,1 @@
-"""The launcher: the process of every pane. Standard library only, and as little of it as can be."""
+"""The launcher: the first process in every pane. It uses only the standard library, and as little of it as possible."""

@@ -1,4 +1,4 @@
-"""Whether an agent has a program of its own in the foreground: how a shell is seen to work.
+"""Whether an agent has a program in the foreground: this is how a shell counts as working.
 
 A shell gives the terminal to the group of processes it runs and takes it back after. Nobody tells of that, so it is
 looked at: shortly after bytes have moved, a few times more, and for as long as something runs once a second.

@@ -1,4 +1,4 @@
-"""Notices that the session's directory was removed: an agent must not go on where nobody can see or stop it."""
+"""Notices that the session's directory was removed: an agent must not keep running where no one can see or stop it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher's end of an isolated agent's hooks: hears the bell, and has a process of its own note them.
+"""The launcher's side of an isolated agent's hooks: waits for new ones, and starts a process that records them.
 
 That process is the launcher's fork, outside the sandbox, there for as long as something rings. It trusts nothing that
 lies in the spool: only files are opened, none by a link, none that is too large, and only names that rang.

@@ -1,4 +1,4 @@
-"""Runs one agent on a terminal of its own between it and tmux, and keeps the record of it.
+"""Runs one agent on its own pseudo-terminal, between the agent and tmux, and records it.
 
 tmux owns this process, so it outlives every other part of MAS. It never hands the pane to a shell: when the
 agent ends, it ends what the agent left behind, says how it ended, and the pane stays dead; unless a policy has it
@@ -68,7 +68,7 @@ def main(session_dir: str, agent: str) -> int:
     os.closerange(3, 16)
     argv, env, options = read_launch(launch_path(session_dir, agent))
     if "opener" in options and was_cut_short(session_dir, options["opener"]):
-        return _refuse(session_dir, agent, "starting the session was cut short")
+        return _refuse(session_dir, agent, "starting the session was interrupted")
     try:
         _enter_unit(session_dir, agent, options.get("lazy"))
     except OSError as error:
@@ -155,7 +155,7 @@ class _Runner:
         if pause is None:
             return False
         if not self._relay.may_go_on(pause):
-            self._note_end(code, "; not started again: it was told to end")
+            self._note_end(code, "; not started again: it was asked to stop")
             return False
         try:
             # What was typed meanwhile was typed to nobody.
@@ -178,7 +178,7 @@ class _Runner:
         if pause is None:
             return None, "; not started again: its restart limit is reached"
         self._restarts = restarts
-        return pause, f"; runs again in {pause:g} s"
+        return pause, f"; starts again in {pause:g} s"
 
     def _note_end(self, code: int, words: str, again: bool = False) -> None:
         from mas.pane.logs import how_ended
@@ -198,7 +198,7 @@ class _Runner:
             left=[f"{pid} {name}" for pid, name in left.items()],
             undying=[str(pid) for pid in undying],
         )
-        _say(f"agent {self._agent} ended: {how}")
+        _say(f"agent {self._agent} exited: {how}")
 
 
 def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | None:

@@ -1,4 +1,4 @@
-"""What an agent takes, against what it may: looked at now and then by its launcher, and when the agent has ended.
+"""An agent's use of the machine against its limits: checked by the launcher while it runs and when it exits.
 
 Where a control group holds the agent, the kernel counts and ends, and this only hears of it. Where none does, memory
 and processes are summed here and the agent is ended. Looked at is only what is below the agent, never all processes.

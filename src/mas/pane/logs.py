@@ -1,4 +1,4 @@
-"""What the launcher writes down: the agent's output and what happened to it.
+"""The launcher's logs: the agent's output, and what happened to the agent.
 
 A full disk must not stop an agent: what cannot be written is counted and noted once there is room again.
 """

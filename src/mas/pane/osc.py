@@ -1,4 +1,4 @@
-"""What an agent tells its terminal about itself: status reports (OSC 7501), and titles where they mean something.
+"""What an agent reports to its terminal: status reports (OSC 7501), and titles if the provider gives them a meaning.
 
 A report is `ESC ] 7501 ; state=…[:kind=…][:app=…][:msg=base64] ST`, and `ESC ] 7501 ; ? ST` asks whether anybody
 understands them. Both are for the launcher alone and are taken out; all else passes byte for byte. Of a sequence

@@ -1,4 +1,4 @@
-"""Types the keys by which a program ends by itself, one after the other, and waits for it to end."""
+"""Types the keys that make a program quit, one after the other, and waits for it to exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an agent that ended runs again, and after which pause; kept by its launcher, which outlives every server."""
+"""Whether and when an exited agent is started again; decided by its launcher, which outlives every server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent's screen tells: dialogs that its program begins with, and how it is where nothing better says so.
+"""What an agent's screen shows: startup dialogs, and its state if no better source reports it.
 
 The screen is what tmux has drawn, so tmux is asked for it: by a process of its own whose answer is read beside all
 else, one at a time, when output has come to rest, and at growing intervals where it does not. It is only looked at; no

@@ -1,4 +1,4 @@
-"""The states an agent is in as its sources tell them: what has changed is written down, at a bearable rate."""
+"""An agent's states as its sources report them: changes are recorded, at a limited rate."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class States:
         if self._silent_at is not None and now >= self._silent_at:
             self._silent_at = None
             if not self._waiting and not self._spoken(self._sources):
-                reason = f"has said nothing for {self._patience:g} s since {self._silent_since}"
+                reason = f"has reported nothing for {self._patience:g} s since {self._silent_since}"
                 self._said["launcher"] = ("unknown", "", reason)
                 self._record.state("launcher", "unknown", "", reason, decides=True)
         self._plan()

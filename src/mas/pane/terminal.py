@@ -1,4 +1,4 @@
-"""Terminals as the launcher needs them: of the pane's size, and passing every byte."""
+"""Terminals for the launcher: same size as the pane, every byte passed through unchanged."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Type a message and press Enter. In a team, 00 passes a task on and shows the
 reports. Commands:
   /ask [QUESTION]   ask for a permission    /work SECONDS   be busy
   /die [STATUS]     end at once             /hang           never answer again
-  /ignore-signals   end only when killed    /flood MB       print much
+  /ignore-signals   end only when killed    /flood MB       print a lot
   /env              show the session        /help  /quit"""
 _HEADER = re.compile(r"\[MAS from=(\S+) to=(\S+) id=(\S+)\]")
 # A task or report of one piece of work: its number, and the agent it comes from.
@@ -59,7 +59,7 @@ class Editor:
         self._pasting = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take what was typed; answers the messages that were submitted by it."""
+        """Take what was typed; returns the messages that were submitted by it."""
         self._raw += data
         done = []
         while self._raw:
@@ -204,7 +204,7 @@ class Sender:
         self._running: list[tuple[str, str, subprocess.Popen[bytes]]] = []
 
     def send(self, target: str, text: str, work: str) -> str:
-        """Begin to send; answers why it cannot even begin, or nothing."""
+        """Begin to send; returns why it cannot even begin, or nothing."""
         try:
             # A file that has no name: a message may be larger than what a pipe holds.
             path = f".outgoing-{os.getpid()}"
@@ -263,7 +263,7 @@ class Demo:
     def begin(self, resumed: bool) -> None:
         show(f"Demo agent {self._agent}, no model behind it. Try /help\n")
         if resumed:
-            show("(demo) resumed: what it was sent before is in inbox.md\n")
+            show("(demo) resumed: earlier messages are in inbox.md\n")
         show(f"\x1b[?2004h{self._prompt}")
         self._report("idle")
 
@@ -353,13 +353,13 @@ class Demo:
                 signal.pause()
         elif word == "/ignore-signals":
             _ignore_signals()
-            self._say("(demo) it ends only when killed now")
+            self._say("(demo) now only a kill ends this agent")
         elif word == "/flood":
             _flood(int(_number(rest, 1, _MOST_FLOOD)))
         elif word in ("/help", "/env"):
             self._say(answer(word))
         else:
-            self._say(f"(demo) no command {word[:20]}; /help shows what there is")
+            self._say(f"(demo) unknown command {word[:20]}; /help lists the commands")
 
     def _ask(self, question: str) -> None:
         question = question.split("\n")[0]
@@ -418,7 +418,7 @@ class Demo:
         self._send("person", text, "")
 
     def _send(self, target: str, text: str, work: str) -> None:
-        why = self._sender.send(target, text, work) if target else "it is not said by whom it was asked for"
+        why = self._sender.send(target, text, work) if target else "the task does not say who asked for it"
         if why:
             self._not_sent(target, work, why)
 
@@ -440,7 +440,7 @@ def _read_workflow(agent: str) -> str:
         own = [name for name in sorted(os.listdir(directory)) if name.startswith(agent)]
     except OSError:
         own = []
-    return _read(os.path.join(directory, own[0])) if own else "there is no workflow to read"
+    return _read(os.path.join(directory, own[0])) if own else "no workflow to read"
 
 
 def _read(path: str) -> str:

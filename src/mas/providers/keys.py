@@ -1,4 +1,4 @@
-"""Keys by the names that tmux gives them, as what a terminal sends for them."""
+"""The bytes that a terminal sends for each key, by tmux's names of the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Providers: what to run for an agent, with which files and environment, and how it is typed to and read."""
+"""Providers: what an agent runs, with which files and environment, and how MAS types to it and reads its state."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Providers:
         if agent.command is not None:
             argv = _split(agent.command)
         elif provider.needs_command:
-            raise BadInput(f"The provider {name} runs a command that it is given", "mas start --command CMD")
+            raise BadInput(f"The provider {name} needs a command to run", "mas start --command CMD")
         else:
             argv = list(going_on) if resumes else _arguments(launch.argv, values)
         passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
@@ -229,7 +229,7 @@ class Providers:
         said = self._ask(self._installed(list(provider.version_cmd), provider.install), basic)
         match = _NUMBERS.search(said or "")
         if match is None:
-            return view._replace(meets_minimum=not provider.min_version, problem="did not say which version it is")
+            return view._replace(meets_minimum=not provider.min_version, problem="its version is unknown")
         view = view._replace(version=match[0])
         if _numbers(match[0]) < _numbers(provider.min_version or "0"):
             problem = f"version {match[0]} is older than {provider.min_version}"

@@ -1,4 +1,4 @@
-"""Closing: which panes end with a team. A person's own panes and windows stay, whatever was linked or joined."""
+"""Which panes are closed with a team. A person's own panes and windows stay, even if they were linked or joined."""
 
 from __future__ import annotations
 

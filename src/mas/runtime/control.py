@@ -1,4 +1,4 @@
-"""Kept connections to tmux servers: a command through one costs no process.
+"""Open connections to tmux servers: a command over one starts no process.
 
 tmux answers a client in control mode only while that client is attached to a session, so each connection is
 attached to one of ours: without output (a client that gets output and stops reading would freeze every agent),
@@ -70,7 +70,7 @@ class Connections:
         except _Cut:
             if all(command[0] in _LOOKING for command in commands):
                 return None
-            raise NoTmux(f"tmux at {server.socket} went away while it was spoken to", "mas list") from None
+            raise NoTmux(f"tmux at {server.socket} exited during a command", "mas list") from None
 
     @contextmanager
     def holding(self, path: str) -> Iterator[None]:
@@ -273,7 +273,7 @@ class _Connection:
         return request
 
     def _silent(self, patience: float) -> NoTmux:
-        return NoTmux(f"tmux at {self._socket_path} has not answered for {patience:.0f} s", "mas doctor")
+        return NoTmux(f"tmux at {self._socket_path} did not respond within {patience:.0f} s", "mas doctor")
 
     def end(self) -> None:
         """Have the connection end; does not wait for it."""

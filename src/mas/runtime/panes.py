@@ -1,4 +1,4 @@
-"""Whose a pane is: by the marks it carries, wherever a person has moved it and whatever its tmux session is called.
+"""Which team a pane belongs to: by the pane's marks, even if a person moved the pane or renamed its tmux session.
 
 A pane carries `TEAM/PID`: the tmux name of its session, the workspace's identity, and the process MAS started in it. A
 person may group, link, rename, move, join, break or swap: the marks go with the pane. A pane that was respawned by
@@ -175,9 +175,9 @@ def check_typed(pane: str, printed: str) -> None:
     if _NOT_OURS in printed:
         raise not_ours(pane)
     if _REPLACED in printed:
-        raise AgentExited(f"Another program runs in pane {pane}, where the agent ran", "mas restart-agent --force")
+        raise AgentExited(f"Another program is running in the agent's pane {pane}", "mas restart-agent --force")
     if _DEAD in printed:
-        raise AgentExited(f"The program in pane {pane} has ended", "mas show")
+        raise AgentExited(f"The program in pane {pane} has exited", "mas show")
 
 
 def not_ours(pane: str) -> NotOurPane:

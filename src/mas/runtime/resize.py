@@ -1,4 +1,4 @@
-"""Resize: how a pane among others in a window gets its size."""
+"""Resizes one pane of a window."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def check_size(columns: int, rows: int) -> None:
     """`BadInput` if no terminal has that size."""
     if columns not in _COLUMNS or rows not in _ROWS:
         wanted = f"{_COLUMNS[0]}x{_ROWS[0]} to {_COLUMNS[-1]}x{_ROWS[-1]}"
-        raise BadInput(f"No terminal is {columns}x{rows} (columns x rows, {wanted})")
+        raise BadInput(f"A terminal cannot be {columns}x{rows} (columns x rows, {wanted})")
 
 
 def resizing(pane: str, columns: int, rows: int, told: list[int], grid: Callable[[int], tuple[int, int]]) -> str:

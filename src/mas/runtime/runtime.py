@@ -1,4 +1,4 @@
-"""What the product needs of the place where its teams run, whatever that place is."""
+"""The interface between the product and the place where its teams run."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager

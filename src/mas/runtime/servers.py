@@ -1,4 +1,4 @@
-"""Which tmux server a session runs on: the one decision, in the one place."""
+"""Decides which tmux server a session runs on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TmuxFull(NoTmux):
 
     def __init__(self, socket: str, panes: int) -> None:
         super().__init__(
-            f"The tmux server at {socket} has no descriptors left for {panes} more panes",
+            f"The tmux server at {socket} has too few file descriptors left for {panes} more panes",
             "MAS_TMUX_SERVER=session mas start",
         )
 
@@ -174,7 +174,7 @@ class Servers:
             os.chmod(directory, 0o700)
         # A server the user already runs may be kept anywhere, such as in a shared directory with `tmux -S`.
         if not (_is_ours_alone(directory) or (not server.private and _is_our_socket(server.socket))):
-            raise NoTmux(f"{directory} must be a directory that only you can enter", f"ls -ld {directory}")
+            raise NoTmux(f"{directory} must be a directory that only you have access to", f"ls -ld {directory}")
         raise_descriptor_limit()
 
 

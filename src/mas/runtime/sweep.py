@@ -1,4 +1,4 @@
-"""Every process of a session: found by its parents, its mark, its control groups and its namespaces, and ended."""
+"""Finds and ends every process of a session, by its parents, its mark, its control groups and its namespaces."""
 
 import os
 import time
@@ -192,7 +192,7 @@ def _environs() -> Iterator[tuple[int, bytes]]:
 
 
 def end_agent(owner: Owner, launcher: int | None, grace: float) -> list[int]:
-    """Have an agent's launcher end it, and kill what is left of it after `grace`; answers what would not die."""
+    """Have an agent's launcher end it, and kill what is left of it after `grace`; returns what would not die."""
     import psutil
 
     known = processes_of(owner, () if launcher is None else (launcher,))
@@ -207,7 +207,7 @@ def end_agent(owner: Owner, launcher: int | None, grace: float) -> list[int]:
 
 
 def end_processes(owner: Owner, known: "list[psutil.Process]", grace: float) -> list[int]:
-    """Wait up to `grace` for the processes to end, then kill them; answers what would not die."""
+    """Wait up to `grace` for the processes to end, then kill them; returns what would not die."""
     import psutil
 
     left = _left_after(known, grace)

@@ -1,4 +1,4 @@
-"""Teams in tmux: opened by one invocation, read by one listing, ended with everything they started."""
+"""Teams in tmux: opened with one command, read with one listing, ended with everything they started."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class TmuxTeams:
                 if said != _OURS:
                     raise not_ours(pane)
                 if time.monotonic() > deadline:
-                    raise Conflict(f"The program in pane {pane} has not ended", "mas show")
+                    raise Conflict(f"The program in pane {pane} is still running", "mas show")
                 # tmux may take a moment to see that a program has ended, and may have to be reminded of it.
                 server.remind()
                 time.sleep(_LOOK_AGAIN)

@@ -1,4 +1,4 @@
-"""Threads: a machine whose process table is full has none to give."""
+"""Starts threads; a machine with a full process table cannot."""
 
 from threading import Thread
 

@@ -1,4 +1,4 @@
-"""One tmux server, spoken to by its command line. Text never passes through a shell or a format."""
+"""One tmux server, used through its command line. Text never passes through a shell or a format."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Tmux:
         return PreparedClient(process, commands[0][0], self._silent())
 
     def _silent(self) -> NoTmux:
-        return NoTmux(f"tmux at {self.socket} has not answered for {_PATIENCE:.0f} s", "mas doctor")
+        return NoTmux(f"tmux at {self.socket} did not respond within {_PATIENCE:.0f} s", "mas doctor")
 
     def listening(self) -> bool:
         """Whether a server is there. Only a clear no is a no: anything unclear is `NoTmux`."""
@@ -139,7 +139,7 @@ class Tmux:
             except OSError as error:
                 if error.errno in _NOBODY_THERE:
                     return None
-                raise NoTmux(f"Cannot look at tmux at {self.socket}: {error}", "mas doctor") from None
+                raise NoTmux(f"Cannot connect to tmux at {self.socket}: {error}", "mas doctor") from None
             if not hasattr(_socket, "SO_PEERCRED"):
                 return 0
             credentials = probe.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, struct.calcsize("3i"))

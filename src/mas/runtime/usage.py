@@ -1,4 +1,4 @@
-"""What processes take of the machine: one pass over all of them for all that is asked, and what was known before.
+"""What processes use of the machine: one pass over all of them, and a cache of earlier results.
 
 Whoever looks again and again keeps the `Meter`: shares of the processor are those since the last look, and the memory
 of a process is looked at closely only if it may have changed.
@@ -123,7 +123,7 @@ class Meter:
         return found, Host(os.cpu_count() or 1, round(self._share, 3), memory, free, len(processes))
 
     def _note_shares(self, launchers: tuple[int, ...], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
-        """How much of the processor each took since the last look; answers which processes are below whom."""
+        """How much of the processor each took since the last look; returns which processes are below whom."""
         now = time.monotonic()
         trees = proc.trees(
             (pid for pid in launchers if pid in processes), {pid: one.parent for pid, one in processes.items()}

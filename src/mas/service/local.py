@@ -89,7 +89,7 @@ class LocalMas:
                 session_id = next((one for one in world.intents.sessions() if f"/{one}/" in error.path), None)
                 if session_id is None or not world.intents.is_owned(session_id):
                     raise
-                raise Busy(f"Another mas process is at work on session {session_id}", "try again") from None
+                raise Busy(f"Another mas process is working on session {session_id}", "try again") from None
 
     def resolve(self, reference: str) -> SessionId:
         with self._ready() as world:
@@ -100,7 +100,7 @@ class LocalMas:
             active = [entry.session_id for entry in reconcile(world)[0] if entry.status is Status.ACTIVE]
         if len(active) != 1:
             hint = "mas list --status active" if active else "mas list; mas start"
-            raise BadInput(f"Which session? {len(active)} are active", hint)
+            raise BadInput(f"No session given, and {len(active) or 'no'} sessions are active", hint)
         return SessionId(active[0])
 
     def start(

@@ -60,7 +60,7 @@ class Mas(Protocol):
         ...
 
     def agents(self, session_id: SessionId) -> tuple[AgentView, ...]:
-        """The session's agents as they are now."""
+        """The session's agents and their current state."""
         ...
 
     def stop(self, session_id: SessionId) -> SessionDetail:
@@ -68,7 +68,7 @@ class Mas(Protocol):
         ...
 
     def restore(self, session_id: SessionId) -> SessionDetail:
-        """Bring a stopped session back with the same team in the same directory."""
+        """Start a stopped session again, with the same team in the same directory."""
         ...
 
     def restart_agent(self, session_id: SessionId, agent: str, force: bool = False) -> RestartedAgent:
@@ -114,7 +114,7 @@ class Mas(Protocol):
         ...
 
     def doctor(self) -> Diagnosis:
-        """Whether everything MAS needs is there."""
+        """Check that everything MAS needs is available."""
         ...
 
     def isolation(self) -> TierView:
@@ -126,7 +126,7 @@ class Mas(Protocol):
         ...
 
     def teams(self) -> tuple[TeamView, ...]:
-        """The teams a session can be started with by name."""
+        """The teams that a session can be started with."""
         ...
 
     def providers(self) -> tuple[ProviderView, ...]:
@@ -193,7 +193,7 @@ class Mas(Protocol):
         ...
 
     def message_counts(self) -> dict[str, int]:
-        """How many deliveries of the active sessions are in each state."""
+        """How many deliveries in active sessions are in each state."""
         ...
 
     def approvals(self, session_id: SessionId | None = None) -> ApprovalList:

@@ -70,7 +70,7 @@ class HostCheck:
         given = ", ".join(request.headers.getlist("host"))
         host = _HOST.fullmatch(given)
         if host is None or host[1].strip("[]").lower() not in self._hosts:
-            raise Forbidden(f"This server is not called {given[:100]!r}", "mas serve --allow-host NAME")
+            raise Forbidden(f"The host name {given[:100]!r} is not allowed here", "mas serve --allow-host NAME")
 
 
 def check_origin(request: HTTPConnection) -> None:
@@ -83,7 +83,7 @@ def check_origin(request: HTTPConnection) -> None:
     schemes = ("https",) if request.scope["scheme"] in ("https", "wss") else ("http", "https")
     # Host has been checked; whatever port or proxy it names, the browser's page has the same.
     if scheme not in schemes or place.lower() != request.headers.get("host", "").lower():
-        raise Forbidden(f"Pages of {origin[:100]!r} may not use this server")
+        raise Forbidden(f"Pages from {origin[:100]!r} are not allowed to use this server")
 
 
 class TokenCheck:
@@ -122,9 +122,9 @@ def _check_site(request: HTTPConnection) -> None:
     headers = request.headers
     # A browser names the page's origin with everything that changes something; others have tokens.
     if method_of(request.scope) not in _SAFE and "origin" not in headers:
-        raise Forbidden("A signed-in browser must say where a request comes from (Origin)")
+        raise Forbidden("A request from a signed-in browser needs an Origin header")
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
-        raise Forbidden("Pages of other servers may not use this one")
+        raise Forbidden("Pages from other servers are not allowed to use this one")
 
 
 class Rates:
@@ -171,7 +171,7 @@ class SignInCheck:
             return
         if not self._failures.allow(client_of(request.scope), time.monotonic()):
             raise TooMuch("Too many requests without a good token; wait a second")
-        raise NotSignedIn("A token is needed", "mas token; mas url")
+        raise NotSignedIn("A token is required", "mas token; mas url")
 
 
 def check_scope(request: HTTPConnection) -> None:
@@ -179,7 +179,7 @@ def check_scope(request: HTTPConnection) -> None:
     principal: Principal = request.state.principal
     method, path = method_of(request.scope), request.scope["path"]
     if not (_is_open(request) or principal.is_owner or _is_for_agent(principal, method, path)):
-        raise Forbidden(f"The token of {principal} is not good for {method} {path[:100]}")
+        raise Forbidden(f"The token of {principal} is not allowed to use {method} {path[:100]}")
 
 
 def _is_open(request: HTTPConnection) -> bool:

@@ -54,7 +54,7 @@ class _Body:
             async with asyncio.timeout(max(0.0, self._deadline - time.monotonic())):
                 message = await self._receive()
         except TimeoutError:
-            return await self._refuse(Refusal(408, "too-slow", "The body did not come in time"))
+            return await self._refuse(Refusal(408, "too-slow", "The body did not arrive in time"))
         self._is_whole = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         return message if self._size <= self._limits.body_size else await self.refuse_size()

@@ -1,1 +1,1 @@
-"""Limits: how much of the machine an agent may take, held by the kernel as far as it can."""
+"""Limits on what an agent may use of the machine, enforced by the kernel as far as it can."""

@@ -1,4 +1,4 @@
-"""What a launcher's child does to itself before anything else: enters its control groups and takes its limits.
+"""What the launcher's child process does first: it enters its control groups and sets its limits.
 
 Imports next to nothing, because it runs once per agent. All of it is told by the launch file's options:
 

@@ -1,4 +1,4 @@
-"""Control groups: one for each session that has limits, one for each agent below it, wherever we may make some.
+"""Control groups: one for each session with limits and one for each of its agents, wherever MAS may create them.
 
 Version 2 where a part of the tree is ours to divide, version 1 as root; which of them is found out by trying. Groups
 are called `mas/{session}/{agent}` below the group this process is in, so that whatever limits us limits agents too.
@@ -174,7 +174,7 @@ def make_session(where: Ground, session_id: str, limits: Limits) -> None:
 
 
 def make_agent(where: Ground, session_id: str, agent: str, limits: Limits) -> tuple[str, ...]:
-    """Make the groups of an agent below those of its session; answers them, for its launcher."""
+    """Make the groups of an agent below those of its session; returns them, for its launcher."""
     groups = tuple(os.path.join(group, _name(agent)) for group in session_groups(where, session_id))
     for group in groups:
         _make(group)

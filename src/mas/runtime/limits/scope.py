@@ -1,4 +1,4 @@
-"""Scopes of the user's systemd: control groups for those who may make none, and a life after logout.
+"""Scopes of the user's systemd: control groups for users who cannot create their own, and they survive a logout.
 
 All of it is asked of `systemd-run`, and only after a first scope was had: where there is no systemd, no user bus or
 no answer, everything goes on without.

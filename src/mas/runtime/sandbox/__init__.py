@@ -1,1 +1,1 @@
-"""What the kernel is to enforce around an agent, and how its process gets inside."""
+"""What the kernel enforces around an agent, and how the agent's process enters its sandbox."""

@@ -1,4 +1,4 @@
-"""Starts an agent's process behind its walls, in the one order in which each wall can still be built.
+"""Starts an agent's process inside its sandbox, in the only order in which all parts can be set up.
 
 Limits, account and namespaces, capabilities, `no_new_privs`, Landlock, system calls, and only then the program. A
 step that fails is the end of it: no program runs with fewer walls than its rules say.

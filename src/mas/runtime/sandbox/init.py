@@ -1,4 +1,4 @@
-"""The first process of an agent's own process namespace: small, deaf, and the end of all others when it ends."""
+"""The first process of an agent's process namespace: small, no open files, and all others end with it."""
 
 from __future__ import annotations
 

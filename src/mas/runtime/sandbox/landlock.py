@@ -1,4 +1,4 @@
-"""Landlock: a process gives up, for itself and all that it starts, every file and port that no rule allows."""
+"""Landlock: a process gives up access, for itself and its children, to every file and port that no rule allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process gives up of itself: its capabilities, the ways to new ones, and root's account."""
+"""What a process gives up: its capabilities, all ways to gain new ones, and root's account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine can enforce, found out by trying it: a throw-away process in throw-away directories.
+"""What this machine can enforce, found by trying it with a temporary process in temporary directories.
 
 The trying is a program of its own, `python -ISE probe.py HOW`: whoever asks may have threads, and those do not go well
 with new namespaces.

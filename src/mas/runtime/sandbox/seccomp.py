@@ -1,4 +1,4 @@
-"""System calls that no agent needs and that would lead around the other walls: refused by a filter in the kernel."""
+"""A kernel filter that refuses system calls which no agent needs and which would bypass the rest of the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System calls that Python does not have, by the C half of `ctypes`: all of it would cost every agent 3 ms."""
+"""System calls that Python lacks, through the C half of `ctypes`: all of `ctypes` would cost every agent 3 ms."""
 
 from __future__ import annotations
 

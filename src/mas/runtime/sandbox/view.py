@@ -1,4 +1,4 @@
-"""What of the file system an agent sees in tier A: the steps by which it is laid over what is there."""
+"""What an agent sees of the file system in tier A: the mounts that make this view."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def approvals(world: World, session_id: SessionId | None = None) -> ApprovalList
     for place, panes in world.runtime.panes_of(places).items():
         session = places[place]
         if panes is None:
-            warnings.append(f"Could not ask tmux about session {session.id}; what waits there is not shown")
+            warnings.append(f"Could not ask tmux about session {session.id}; its waiting agents are not shown")
             continue
         agent_panes = by_agent(panes)
         for agent in session.agents:
@@ -110,7 +110,7 @@ def answer(world: World, session_id: SessionId, agent_id: str, allow: bool, by: 
     """Allow or deny what an agent asks for; returns its state after that. `Conflict` if it asks for nothing."""
     asked = _question(world, session_id, agent_id)
     if why_not := _why_not(world, asked):
-        raise Conflict(f"Agent {agent_id} cannot be answered by MAS: {why_not}", asked.attach)
+        raise Conflict(f"MAS cannot answer agent {agent_id}: {why_not}", asked.attach)
     approve = _approve(world, asked.agent)
     if approve.method == "key" or (approve.or_key and not _request(world, asked)):
         after = _press(world, asked, approve, approve.key if allow else approve.deny_key)
@@ -141,15 +141,15 @@ def _why_not(world: World, asked: _Question) -> str:
     """Why MAS must not, or cannot, answer; empty if it can."""
     kind, source = asked.state.kind, asked.state.source
     if kind in _PERSONAL or source not in _TRUSTED:
-        return "only a person at its terminal may decide this"
+        return "only a person at its terminal can decide this"
     try:
         approve = _approve(world, asked.agent)
     except MasError as error:
         return error.message
     if approve.method == "none":
-        return f"the provider {asked.agent.provider} names no way to do it"
+        return f"the provider {asked.agent.provider} does not support it"
     if approve.method != "key" and not approve.or_key and not _request(world, asked):
-        return "its program does not wait for MAS, only for somebody at its terminal"
+        return "its program takes the answer only at its terminal"
     return ""
 
 
@@ -192,7 +192,7 @@ def _answer_hook(world: World, asked: _Question, word: str) -> AgentState:
         raise _asks_nothing(session_id, agent_id, _look(world, asked), asked.state)
     state = _once_changed(world, asked, _ANSWERED)
     if state == asked.state and request in waiting(directory, agent_id):
-        raise _not_taken(world, asked, "the answer waits for its program to fetch it")
+        raise _not_taken(world, asked, "its program has not fetched the answer yet")
     return state
 
 
@@ -233,7 +233,7 @@ def _check_screen(world: World, asked: _Question) -> None:
     for dialog in world.providers().get(asked.agent.provider).status.startup_dialogs:
         if re.search(dialog.match, screen):
             raise Conflict(
-                f"Agent {asked.agent.id} cannot be answered by MAS: only a person at its terminal may decide this",
+                f"MAS cannot answer agent {asked.agent.id}: only a person at its terminal can decide this",
                 asked.attach,
             )
 
@@ -247,7 +247,7 @@ def _look(world: World, asked: _Question) -> AgentState:
 def _not_taken(world: World, asked: _Question, what: str) -> Conflict:
     screen = world.runtime.screen(asked.place, asked.pane.pane, _SHOWN_LINES)
     asks = f" ({asked.state.words})" if asked.state.words else ""
-    return Conflict(f"Agent {asked.agent.id} still asks the same{asks}: {what}. It shows:\n{screen}", asked.attach)
+    return Conflict(f"Agent {asked.agent.id} is still asking{asks}: {what}. Its screen:\n{screen}", asked.attach)
 
 
 def _asks_nothing(
@@ -257,9 +257,9 @@ def _asks_nothing(
     words = f" ({state.words})" if state.words else ""
     show = f"mas show {session_id}"
     if state.gone:
-        return AgentExited(f"Agent {agent_id} has ended{words}", show)
+        return AgentExited(f"Agent {agent_id} has exited{words}", show)
     if before and state.state is State.BLOCKED and state != before:
-        return Conflict(f"Agent {agent_id} asks something else now{words}; it was not answered", "mas approvals")
+        return Conflict(f"Agent {agent_id} now asks something else{words}; MAS did not answer it", "mas approvals")
     if before:
-        return Conflict(f"Agent {agent_id} has had its answer: it is {state.state} now{words}", show)
-    return Conflict(f"Agent {agent_id} waits for no answer: it is {state.state}{words}", show)
+        return Conflict(f"Agent {agent_id} was already answered: it is {state.state} now{words}", show)
+    return Conflict(f"Agent {agent_id} is not waiting for a decision: it is {state.state}{words}", show)

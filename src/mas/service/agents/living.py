@@ -80,7 +80,7 @@ def state_and_restarts(
 def _ended(pane: PaneState, reported: AgentState) -> AgentState:
     """An agent whose pane is dead; its launcher knows best how it ended, if it came to write that down."""
     if pane.replaced:
-        return AgentState(State.EXITED, "", "another program runs in its pane", "tmux")
+        return AgentState(State.EXITED, "", "another program is running in its pane", "tmux")
     if reported.gone and reported.state is State.ERROR:
         return reported
     how = "ended" if pane.exit_status is None else f"exit status {pane.exit_status}"

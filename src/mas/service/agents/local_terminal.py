@@ -205,7 +205,7 @@ class WatchedTerminal:
     def _living(self) -> tuple[Place, PaneSize]:
         found = self._team.look(self._agent)
         if found is None:
-            raise AgentExited(f"Not running: agent {self._agent}", "mas list")
+            raise AgentExited(f"Agent {self._agent} is not running", "mas list")
         return found
 
     def close(self) -> None:

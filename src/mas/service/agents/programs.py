@@ -40,7 +40,7 @@ def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
     without = sorted({agent.provider or "" for agent in run.team.agents() if not takes.get(agent.id, True)})
     if takes and not any(takes.values()):
         with about("model"):
-            raise BadInput(f"{' and '.join(without)} cannot be given a model", "mas doctor lists the providers")
+            raise BadInput(f"{' and '.join(without)} does not take a model", "mas doctor lists the providers")
     units = tuple(
         unit._replace(
             agents=tuple(agent._replace(model=run.model) if takes.get(agent.id) else agent for agent in unit.agents)
@@ -48,7 +48,7 @@ def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
         for unit in run.team.units
     )
     ids = ", ".join(agent for agent, does in takes.items() if not does)
-    told = (f"Without model {run.model}, because {' and '.join(without)} takes none: {ids}",) if without else ()
+    told = (f"Started without model {run.model}, because {' and '.join(without)} takes none: {ids}",) if without else ()
     return run._replace(team=run.team._replace(units=units), model=None), told
 
 
@@ -86,9 +86,7 @@ def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
     for agent, program in programs.items():
         if not program.resumes:
             why = (
-                "no conversation was kept"
-                if program.can_resume
-                else f"{program.provider} cannot bring a conversation back"
+                "no conversation was kept" if program.can_resume else f"{program.provider} cannot resume a conversation"
             )
             reasons.setdefault(why, []).append(agent)
     return tuple(f"Started fresh: {', '.join(agents)} ({why})" for why, agents in reasons.items())

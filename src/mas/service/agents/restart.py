@@ -41,7 +41,7 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
             raise Conflict(f"Agent {agent_id} is running: it is {state.state}", hint)
         if pane.replaced and not force:
             raise Conflict(
-                f"Another program runs in the pane of agent {agent_id}: a person started it there",
+                f"Another program, started by a person, is running in the pane of agent {agent_id}",
                 f"end it, or: mas restart-agent --force {session_id} {agent_id}",
             )
         return place, pane
@@ -95,7 +95,7 @@ def _end(world: World, session_id: SessionId, agent_id: str, pane: PaneState) ->
     owner = Owner(session_id, world.layout.home(), agent_id)
     left = end_agent(owner, None if pane.dead else pane.pid, _GRACE)
     if left:
-        raise Conflict(f"Processes of agent {agent_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
+        raise Conflict(f"Processes of agent {agent_id} did not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if not has_ended(world, session_id, agent_id):
         # Its launcher was killed and could not say so; what is known of that run must not pass for the next one's.
         with AgentLog(world.layout.session(session_id).agent_events(agent_id)) as log:

@@ -169,14 +169,14 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> str |
     left = end_processes(owner, found.processes, _GRACE if roots or unseen else 0.0)
     left += [pid for pid in held(world, session_id) if pid not in left] if let_go(world, session_id) else []
     if left:
-        raise Conflict(f"Processes of session {session_id} would not end: {left}", "ps -fp " + ",".join(map(str, left)))
+        raise Conflict(f"Processes of session {session_id} did not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if unseen:
         raise unseen
     return found.elsewhere
 
 
 def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
-    """The variables that tell a program in which session it is."""
+    """The environment variables of a session, or of one of its agents."""
     paths = world.layout.session(session_id)
     name = tmux_name(session_id)
     return {

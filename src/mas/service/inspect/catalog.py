@@ -7,7 +7,7 @@ from mas.service.world import World
 
 
 def teams(world: World) -> tuple[TeamView, ...]:
-    """The teams a session can be started with by name."""
+    """The teams that a session can be started with."""
     from mas.store.workspace.team_files import Teams
 
     return Teams(world.layout).all()

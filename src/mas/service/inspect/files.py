@@ -26,7 +26,7 @@ def list_files(world: World, session_id: SessionId, path: str) -> FileListing:
         return FileListing("", tuple(here))
     with opened_beneath(world.layout.session(session_id).root, names) as fd:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise BadInput(f"A file, not a directory: {shown(path)}")
+            raise BadInput(f"This is a file, not a directory: {shown(path)}")
         with os.scandir(fd) as found:
             entries = [_entry(entry) for _, entry in zip(range(_MOST_ENTRIES), found, strict=False)]
     return FileListing("/".join(names), tuple(sorted(entry for entry in entries if entry is not None)))
@@ -45,11 +45,11 @@ def read_template_part(world: World, path: str, offset: int, most: int) -> FileP
 
 def _part(root: str, names: tuple[str, ...], offset: int, most: int) -> FilePart:
     if not names:
-        raise BadInput("Which file?")
+        raise BadInput("No file given")
     with opened_beneath(root, names) as fd:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise BadInput(f"A directory, not a file: {shown('/'.join(names))}")
+            raise BadInput(f"This is a directory, not a file: {shown('/'.join(names))}")
         data = os.pread(fd, min(most, LARGEST_PART), offset)
     return FilePart("/".join(names), info.st_size, data)
 
@@ -63,7 +63,7 @@ def _checked(world: World, session_id: SessionId, path: str) -> tuple[str, ...]:
 def _among(known: tuple[str, ...], path: str) -> tuple[str, ...]:
     names = parse_path(path)
     if names and names[0] not in known:
-        raise BadInput(f"Not shown: {shown(path)} (there are: {', '.join(known)})")
+        raise BadInput(f"Only files in these directories are shown, not {shown(path)}: {', '.join(known)})")
     return names
 
 

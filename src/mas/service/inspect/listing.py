@@ -1,4 +1,4 @@
-"""List: the registry after one look at tmux."""
+"""List: the registry, checked against tmux once."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def describe(
     try:
         agents = agents_of(world, session) if agents is None else agents
     except NoTmux as error:
-        unseen = AgentState(State.UNKNOWN, "", f"could not look: {error.message}", "none")
+        unseen = AgentState(State.UNKNOWN, "", f"could not ask tmux: {error.message}", "none")
         agents = tuple(_view(agent, unseen) for agent in session.agents)
         warnings = (*warnings, error.message)
     try:

@@ -49,7 +49,7 @@ def account_for(policy: Policy, environ: Mapping[str, str], directory: str) -> t
     if account is None:
         return None, ""
     if closed := account.closed_at(directory):
-        return None, f"Agents run as root, without its powers: {account.name} cannot pass {closed}"
+        return None, f"Agents run as root without its privileges, because {account.name} cannot enter {closed}"
     return account, ""
 
 
@@ -73,5 +73,5 @@ def _named(name: str, directory: str) -> Account | None:
     if os.getuid() != 0:
         raise BadInput(f"isolation.runAs: only root can run agents as {shown(name)}")
     if closed := account.closed_at(directory):
-        raise BadInput(f"isolation.runAs: {shown(name)} cannot pass {closed}", f"namei -l {directory}")
+        raise BadInput(f"isolation.runAs: {shown(name)} cannot enter {closed}", f"namei -l {directory}")
     return account

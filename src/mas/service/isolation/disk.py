@@ -48,8 +48,8 @@ def check_room(world: World, session_id: SessionId, limit: int | None) -> None:
     """`DiskFull` if a session that is about to run has reached its limit."""
     if limit and (taken := world.meter().disk(session_id, 0.0)) >= limit:
         raise DiskFull(
-            f"{_reached(limit)}: session {session_id} takes {shown_size(taken)}",
-            f"make room below {world.layout.session(session_id).root}, or raise limits.disk in its config.json",
+            f"{_reached(limit)}: session {session_id} uses {shown_size(taken)}",
+            f"free some space in {world.layout.session(session_id).root}, or raise limits.disk in its config.json",
         )
 
 
@@ -64,9 +64,7 @@ def _check(world: World, session: Session) -> str | None:
         _stop(world, session.id, _reached(limit))
         return _reached(limit)
     if world.meter().has_crossed(session.id, taken >= _MUCH * limit):
-        text = (
-            f"Session {session.id} takes {shown_size(taken)} of {shown_size(limit)} on the disk; at that it is stopped"
-        )
+        text = f"Session {session.id} uses {shown_size(taken)} of {shown_size(limit)} disk; at its limit it is stopped"
         world.logs.session(session.id, text)
         world.events.add("warning", session.id, text=text)
     return None

@@ -61,7 +61,7 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
     isolation = tiers.choose(policy)
     if run.policy.enforce is Mode.OFF:
         # Asked for just now; who has set it for the whole workspace knows.
-        return isolation, ("Isolation is off: agents can read and change whatever you can",)
+        return isolation, ("Isolation is off: agents can read and change everything that you can",)
     if isolation.tier == Tier.D:
         return isolation, warning(isolation, tiers.reason())
     _Resolved(world, policy)
@@ -221,7 +221,7 @@ class _Resolved:
         sessions = os.path.realpath(world.layout.sessions)
         for path in self.read:
             if is_in(path, sessions):
-                raise BadInput(f"isolation.read: {shown(path)} is what sessions are kept from seeing of each other")
+                raise BadInput(f"isolation.read: {shown(path)} is in the sessions directory, which agents cannot see")
         ours = [os.path.realpath(os.path.join(self._root, part)) for part in _OURS]
         # An agent that could write these would run code outside the sandbox at the next start.
         ours += [os.path.realpath(place) for place in self._homes.tool_chain("")]
@@ -246,7 +246,7 @@ def _known_account(name: str | None) -> Account | None:
     """The account that a session was started for."""
     account = find_account(name) if name else None
     if name and account is None:
-        raise NotIsolated(f"There is no account {shown(name)} any more, as which the session's agents run")
+        raise NotIsolated(f"The account {shown(name)} that the session's agents run as no longer exists")
     return account
 
 

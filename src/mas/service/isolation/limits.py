@@ -87,7 +87,7 @@ def unheld(world: World, run: Run) -> tuple[str, ...]:
         return ()
     if not where and Scopes(world.settings.environ).given():
         return ()
-    return ("The cpu limit is not enforced: no control group is to be had here",)
+    return ("The cpu limit is not enforced: MAS cannot use control groups on this machine",)
 
 
 def _asked(run: Run) -> list[Limits]:
@@ -160,7 +160,7 @@ def _list_path(world: World, session_id: SessionId) -> str:
 
 
 def _refused(error: OSError) -> BadInput:
-    return BadInput(f"The limits cannot be set: {error.strerror}: {error.filename}", "mas doctor")
+    return BadInput(f"Cannot set the limits: {error.strerror}: {error.filename}", "mas doctor")
 
 
 def _words(limits: Limits) -> dict[str, str]:

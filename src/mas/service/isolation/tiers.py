@@ -57,7 +57,7 @@ class Tiers:
                 if not self.why_not(how):
                     return tier, how
         raise NotIsolated(
-            f"Agents cannot be isolated in tier {self._forced}, as MAS_ISOLATION says: {self._why(self._forced)}",
+            f"This machine cannot isolate agents in tier {self._forced} (MAS_ISOLATION): {self._why(self._forced)}",
             "mas doctor",
         )
 
@@ -68,12 +68,12 @@ class Tiers:
         tier, how = self.best()
         if policy.enforce is Mode.REQUIRE and tier is not Tier.A:
             raise NotIsolated(
-                f"Isolation is required, and agents can only have tier {tier} ({NAMES[how]}): {self.reason()}",
-                "mas doctor; with less: mas start --isolation auto",
+                f"Isolation is required, but this machine offers only tier {tier} ({NAMES[how]}): {self.reason()}",
+                "mas doctor; to accept less: mas start --isolation auto",
             )
         if policy.ports is not None and how and self._abi() < _PORTS_SINCE:
             raise NotIsolated(
-                f"This kernel cannot restrict ports: it has Landlock {self._abi()}, and that needs {_PORTS_SINCE}",
+                f"This kernel cannot restrict ports: it has Landlock {self._abi()}, but ports need {_PORTS_SINCE}",
                 "leave ports out of the policy, or: mas start --isolation off",
             )
         return Isolation(tier, how, self.not_enforced(tier, how), policy=policy)
@@ -128,4 +128,4 @@ def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
     """What people should know of a tier lower than the best, in one line; nothing where they chose to have none."""
     if isolation.tier == Tier.A or isolation.policy.enforce is Mode.OFF:
         return ()
-    return (f"Isolation is tier {isolation.tier} only ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)
+    return (f"Isolation is only tier {isolation.tier} ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)

@@ -26,7 +26,7 @@ def clone(
         copy_id = draw_id(world)
 
         def messages() -> None:
-            world.messages().copy(source_id, copy_id, "it was on its way when the session was cloned")
+            world.messages().copy(source_id, copy_id, "it was not delivered before the session was cloned")
 
         session, warnings = copied(world, "clone", copy_id, run, source, progress, messages)
         reading.done()

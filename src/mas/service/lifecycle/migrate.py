@@ -32,13 +32,13 @@ def migrate(
     migrated, warnings = [], list[str]()
     for path in sources:
         if f"{_VERB}: {path}" in known:
-            migrated.append(Migrated(path, known[f"{_VERB}: {path}"], "was migrated before"))
+            migrated.append(Migrated(path, known[f"{_VERB}: {path}"], "already migrated"))
         elif dry_run:
             migrated.append(Migrated(path, None, "would be copied"))
         else:
             session_id, to_know = _bring(world, path, progress)
             warnings += to_know
-            migrated.append(Migrated(path, session_id, "copied; the original is as it was"))
+            migrated.append(Migrated(path, session_id, "copied; the original is unchanged"))
     if world.runtime.legacy_running():
         warnings.append(
             f"The old tmux session {LEGACY_TMUX} is still running; its files were copied as they are now. "
@@ -52,7 +52,7 @@ def _sources(world: World, source: str | None, legacy_home: str) -> Iterator[str
     if source is not None:
         roots = [os.path.realpath(_named(source))]
         if roots[0] == world.layout.root and not _is_old(world.layout.root):
-            raise BadInput(f"{source} is this workspace, and not an old one")
+            raise BadInput(f"{source} is this workspace, which is not an old one")
     else:
         roots = [legacy_home, *([world.layout.root] if _is_old(world.layout.root) else [])]
     for root in roots:

@@ -53,8 +53,8 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         # What a crash of tmux left over must not work beside the new agents.
         if other := close_team(world, session_id, before.socket):
             raise Conflict(
-                f"Session {session_id} runs in another copy of this workspace: {other}",
-                f"for a session of its own here: mas clone {session_id}; or stop it there first",
+                f"Session {session_id} is running in another copy of this workspace: {other}",
+                f"stop it there first; or for a separate session here: mas clone {session_id}",
             )
         paths = world.layout.session(session_id)
         ensure_directory(paths.private, 0o700)
@@ -73,7 +73,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
             operation.forget()
             raise AlreadyThere(
                 f"tmux already has a session {name}, which is not this workspace's",
-                f"for a session of another name: mas clone {session_id}; or: tmux rename-session -t ={name} NAME",
+                f"for a session with another name: mas clone {session_id}; or: tmux rename-session -t ={name} NAME",
             ) from None
         after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
         after = after._replace(isolation=isolation, limits=limits_of(world, run))
@@ -95,8 +95,8 @@ def _cut_off(world: World, session: Session) -> tuple[str, ...]:
         return ()
     states = {agent.id: state_before_end(world, session.id, agent.id) for agent in session.agents}
     working = [agent for agent, state in states.items() if state.state is State.WORKING]
-    said = [f"Working when the session was lost: {', '.join(working)}"] if working else []
+    said = [f"These agents were working when the session was lost: {', '.join(working)}"] if working else []
     for agent, state in states.items():
         if state.state is State.BLOCKED:
-            said.append(f"Waiting for an answer when the session was lost: {agent} ({state.words})")
+            said.append(f"Agent {agent} was waiting for a decision when the session was lost: {state.words}")
     return tuple(said)

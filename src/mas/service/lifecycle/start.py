@@ -39,7 +39,7 @@ def start_once(world: World, run: Run, legacy: bool, progress: Progress | None, 
     asked = json.dumps(wanted, sort_keys=True).encode()
     with world.keys().held(key, asked) as kept:
         if kept.is_other_request:
-            raise BadInput("This key was used for another run", "use a new Idempotency-Key")
+            raise BadInput("This Idempotency-Key was already used for another run", "use a new Idempotency-Key")
         # The process that held the key before may have been killed half-way; that start is undone first.
         finish_work(world)
         if kept.session_id and (kept.done or world.layout.is_session(kept.session_id)):
@@ -113,12 +113,12 @@ def _check_free(world: World, session_id: SessionId) -> None:
     """`AlreadyThere` if a chosen id belongs to a session, or if another session's tmux session has the same name."""
     kept = _kept(world)
     if session_id in kept:
-        raise AlreadyThere(f"Session {session_id} already exists", f"{kept[session_id]}, or start with another id")
+        raise AlreadyThere(f"Session {session_id} already exists", f"{kept[session_id]}; or use another id")
     for other in {*kept, *world.intents.sessions()} - {session_id}:
         if tmux_name(other) == tmux_name(session_id):
             raise AlreadyThere(
-                f"{session_id} begins like session {other}; both would be called {tmux_name(session_id)} in tmux",
-                "start with an id that has other first 8 characters",
+                f"{session_id} begins like session {other}; both would have the name {tmux_name(session_id)} in tmux",
+                "use an id with different first 8 characters",
             )
 
 

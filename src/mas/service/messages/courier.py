@@ -21,7 +21,7 @@ from mas.service.world import World
 # How often to check whether another process has finished with an agent.
 _LOOK_AGAIN = 0.05
 _GLANCE = 0.005
-_NO_THREAD = Waiting("the machine has no process to spare for it just now", passing=True)
+_NO_THREAD = Waiting("this machine cannot start another thread right now", passing=True)
 _Key = tuple[str, str]
 
 

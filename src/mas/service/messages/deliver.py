@@ -32,7 +32,7 @@ _LOOK_AGAIN = 0.01
 # How long a killed sender's tmux client may take, and then a mark to come through to the launcher.
 _ON_ITS_WAY = 5.0
 _SHOWN_LINES = 20
-_LOST = "its sender was killed while typing, and the agent's terminal does not say how far it came; it may have arrived"
+_LOST = "the process that typed it was killed, and the agent's screen does not show it; it may have arrived"
 
 
 class Waiting(NamedTuple):
@@ -53,7 +53,7 @@ class OpenSession(NamedTuple):
 
 
 BUSY = Waiting("another process is typing to the agent")
-NOT_YET = Waiting("the agent has not yet said that it has it")
+NOT_YET = Waiting("the agent has not confirmed it yet")
 
 
 def deliver(
@@ -98,7 +98,7 @@ def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool
     if state.state is State.IDLE:
         return None
     if state.gone:
-        return Waiting(f"agent {agent_id} has ended", exited=True)
+        return Waiting(f"agent {agent_id} has exited", exited=True)
     if state.state is State.BLOCKED:
         return Waiting(f"agent {agent_id} is waiting for an answer{_asked(state)}")
     if forced:
@@ -211,7 +211,7 @@ class _Queue:
         deadline = time.monotonic() + self._input.ack_timeout
         while not receipt.acknowledged():
             if receipt.ended():
-                return self._undelivered(pending, f"agent {self._agent} ended before it said that it has it")
+                return self._undelivered(pending, f"agent {self._agent} exited before it confirmed the message")
             if time.monotonic() > deadline:
                 return self._enter_again(pending)
             if not self._patient():
@@ -225,7 +225,7 @@ class _Queue:
         screen = self._world.runtime.screen(self._place, self._pane, _SHOWN_LINES)
         can_be_there = message.id in screen and self._not_now(pending._replace(forced=False)) is None
         if pending.entered_again_at is not None or not can_be_there:
-            words = f"agent {self._agent} did not say within {self._input.ack_timeout:g} s that it has it"
+            words = f"agent {self._agent} did not confirm the message within {self._input.ack_timeout:g} s"
             return self._undelivered(pending, f"{words}; its screen:\n{screen}")
         now = self._world.now()
         self._mailbox.enter_again(message.id, self._agent, now)

@@ -1,4 +1,4 @@
-"""Inbox: the messages of a session, and how far they came."""
+"""Inbox: the messages of a session and their deliveries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST_PAGE = 10_000
 def messages(world: World, session_id: SessionId, agent: str | None, limit: int, offset: int, box: str) -> MessageList:
     """Messages of the session, or of one agent, newest last: the `limit` before the `offset` newest."""
     if not 0 <= limit <= _LARGEST_PAGE or not 0 <= offset < 1 << 63:
-        raise BadInput(f"limit must be from 0 to {_LARGEST_PAGE}, and offset not negative")
+        raise BadInput(f"limit must be from 0 to {_LARGEST_PAGE}, and offset must be 0 or more")
     if box not in set(Box):
         raise BadInput(f"No box {shown(box)} (there are: {', '.join(Box)})")
     session = world.records.load(session_id)
@@ -30,11 +30,11 @@ def messages(world: World, session_id: SessionId, agent: str | None, limit: int,
             found, total = mailbox.page(limit, offset, agent, Box(box))
     kept = store.kept_aside(session_id)
     reasoned = (with_reasons(world, session_id, message) for message in found)
-    return MessageList(tuple(reasoned), total, tuple(f"Damaged messages of before are kept in {path}" for path in kept))
+    return MessageList(tuple(reasoned), total, tuple(f"Older, damaged messages are kept in {path}" for path in kept))
 
 
 def message_counts(world: World) -> dict[str, int]:
-    """How many deliveries of the active sessions are in each state."""
+    """How many deliveries in active sessions are in each state."""
     total = {state.value: 0 for state in DeliveryState}
     store = world.messages()
     for entry in entries_of(world):

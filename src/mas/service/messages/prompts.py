@@ -9,7 +9,7 @@ from mas.service.messages.deliver import tell
 from mas.service.messages.send import Order
 from mas.service.world import World
 
-_NEVER_READY = "it does not tell when it is ready for a message"
+_NEVER_READY = "it does not report when it is ready for a message"
 
 
 def check_prompts(run: Run) -> None:

@@ -17,7 +17,7 @@ def recipients(team: Team, sender: str | None, target: str) -> tuple[Agent, ...]
     check_sender(team, sender)
     others = tuple(agent for agent in meant if agent.id != sender or agent.id == target)
     if not others:
-        raise NoAgent(f"Nobody but agent {sender} itself is in {target}", "mas show")
+        raise NoAgent(f"There is no agent in {target} except the sender {sender}", "mas show")
     for agent in others:
         if rule := may_write(team, sender, agent.id):
             raise Forbidden(f"Agent {sender} may not write to {agent.id} ({rule})", "mas show")
@@ -28,7 +28,7 @@ def check_sender(team: Team, sender: str) -> None:
     """`NoAgent` if the team has no such agent: every message has a real sender."""
     ids = [agent.id for agent in team.agents()]
     if sender not in ids:
-        raise NoAgent(f"No agent {sender!r} in this session to send it (there are: {' '.join(ids)})", "mas show")
+        raise NoAgent(f"The sender {sender!r} is not an agent of this session (it has: {' '.join(ids)})", "mas show")
 
 
 def check_may_read(team: Team, reader: str, agent: str) -> None:
@@ -38,4 +38,4 @@ def check_may_read(team: Team, reader: str, agent: str) -> None:
         if name not in ids:
             raise NoAgent(f"No agent {name!r} in this session (there are: {' '.join(sorted(ids))})", "mas show")
     if rule := may_write(team, reader, agent):
-        raise Forbidden(f"Agent {reader} may not read what {agent} shows ({rule})", "mas show")
+        raise Forbidden(f"Agent {reader} may not read the screen of {agent} ({rule})", "mas show")

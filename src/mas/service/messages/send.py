@@ -132,13 +132,13 @@ def _refusal(world: World, session: Session, agent: Agent, waiting: Waiting | No
         return _not_running(agent.id, session.id)
     if not force and not world.providers().sources(agent.provider or "", agent.command):
         return Conflict(
-            f"Agent {agent.id} does not tell when it is ready for a message", "look at it, then: mas send --force"
+            f"Agent {agent.id} does not report when it is ready for a message", "see its screen, then: mas send --force"
         )
     return None
 
 
 def _not_running(agent: str, session_id: SessionId) -> AgentExited:
-    return AgentExited(f"Not running: agent {agent}", f"mas show {session_id}")
+    return AgentExited(f"Agent {agent} is not running", f"mas show {session_id}")
 
 
 def _watched(

@@ -1,4 +1,4 @@
-"""Wait: until agents are idle, one asks something, or one has written back."""
+"""Wait: until agents are idle, blocked, have replied or have exited."""
 
 from __future__ import annotations
 

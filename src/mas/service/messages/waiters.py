@@ -38,8 +38,8 @@ class Waiters:
             for name, most in shares.items():
                 if self._waiting[name] >= most:
                     raise TooMuch(
-                        f"{most} calls of {name} wait already",
-                        "nothing was done; try again when one of them has ended, or without wait",
+                        f"Too many calls are waiting: {most} of {name}, which is the limit",
+                        "nothing was done; try again later, or without wait",
                     )
             self._waiting.update(shares.keys())
         try:

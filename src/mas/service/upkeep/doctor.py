@@ -49,7 +49,7 @@ def doctor(world: World) -> Diagnosis:
 def outside(world: World) -> Diagnosis:
     """The same as far as it can be looked at without a workspace."""
     found = _all(world, (_python, _tmux, _machine, _isolation, _limits, _providers))
-    none = Check("workspace", True, "none here; make one: mas init", absent=True)
+    none = Check("workspace", True, "none here; to create one: mas init", absent=True)
     return Diagnosis((*found.checks, none), found.ok)
 
 
@@ -72,8 +72,8 @@ def _tmux(world: World) -> Iterator[Check]:
     numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:2])
     yield Check("tmux", numbers >= _OLDEST_TMUX, text, "MAS needs tmux 3.2 or newer")
     if world.runtime.ends_unattached():
-        words = "your tmux server is set to end when nobody is attached to it, and would end the teams on it"
-        yield Check("exit-unattached", False, words, "tmux set -s exit-unattached off; and so in your tmux.conf")
+        words = "your tmux server exits when no client is attached, which would end the teams on it"
+        yield Check("exit-unattached", False, words, "tmux set -s exit-unattached off; also in your tmux.conf")
     yield Check("tmux.server", True, f"{world.settings.tmux_server} (the user's own: {world.settings.user_socket})")
 
 
@@ -84,9 +84,9 @@ def _server(world: World) -> Iterator[Check]:
         yield Check("server", True, presence.says_nothing())
     elif info is None:
         comes = world.settings.server_start is ServerStart.AUTO
-        yield Check("server", True, "none runs; comes with the next session" if comes else "none runs (server is off)")
+        yield Check("server", True, "off; starts with the next session" if comes else "off, as config.json says")
     else:
-        stays = "" if info.until_idle is None else f", ends {info.until_idle:.0f} s after it was last needed"
+        stays = "" if info.until_idle is None else f", exits after {info.until_idle:.0f} s without use"
         yield Check("server", True, f"{info.url} (process {info.pid}{stays})")
 
 
@@ -106,7 +106,7 @@ def _machine(world: World) -> Iterator[Check]:
     free = shutil.disk_usage(world.layout.root).free
     yield Check("disk", free > _LITTLE_DISK, f"{free >> 20} MiB free", "mas prune --older-than 7d")
     limit = descriptor_limit()
-    yield Check("descriptors", limit >= _FEW_DESCRIPTORS, f"{limit} for a server of ours", "ulimit -Hn 65536")
+    yield Check("descriptors", limit >= _FEW_DESCRIPTORS, f"{limit} for each tmux server of MAS", "ulimit -Hn 65536")
     used, most = terminals()
     if most:
         yield Check("terminals", most - used > _FEW_TERMINALS, f"{used} of {most} in use", "sysctl kernel.pty.max")
@@ -118,9 +118,9 @@ def _isolation(world: World) -> Iterator[Check]:
     tiers.forget()
     got = tiers.view(policy)
     if policy.enforce is Mode.OFF:
-        yield Check("isolation", True, "off: agents can do whatever you can")
+        yield Check("isolation", True, "off: agents can do everything that you can")
     elif got.tier is None:
-        yield Check("isolation", False, got.problem, "see below; or set isolation to auto")
+        yield Check("isolation", False, got.problem, "see the tiers below; or set isolation to auto")
     else:
         lacks = f"; not enforced: {'; '.join(got.not_enforced)}" if got.not_enforced else ""
         yield Check("isolation", True, f"tier {got.tier} ({NAMES[got.how]}){lacks}")
@@ -130,7 +130,7 @@ def _isolation(world: World) -> Iterator[Check]:
             text = f"not possible here: {why_not}" if why_not else "possible"
             yield Check(f"tier {tier} {how}", True, text, absent=bool(why_not))
     bwrap = shutil.which("bwrap", path=world.settings.environ.get("PATH"))
-    missing = "not installed; of use where namespaces are refused: sudo apt-get install bubblewrap"
+    missing = "not installed; useful if namespaces are not allowed: sudo apt-get install bubblewrap"
     yield Check("bubblewrap", True, bwrap or missing, absent=not bwrap)
 
 
@@ -142,9 +142,9 @@ def _limits(world: World) -> Iterator[Check]:
         yield Check("limits", True, f"control groups, version {where.version}: {', '.join(dict(where.places))}")
         leave(where)
     elif scopes.given():
-        yield Check("limits", True, "scopes of your systemd")
+        yield Check("limits", True, "systemd scopes of your user")
     else:
-        yield Check("limits", True, "by MAS itself: it may not use control groups here; cpu is not limited")
+        yield Check("limits", True, "by MAS itself, because it cannot use control groups here; cpu is not limited")
     stays = scopes.at_logout()
     if stays is not None:
         hint = "loginctl enable-linger, or KillUserProcesses=no in logind.conf"
@@ -169,7 +169,7 @@ def _orphans(world: World) -> Iterator[Check]:
     left = orphans_of(world.layout.root)
     if left:
         pids = " ".join(map(str, left))
-        text = f"{len(left)} processes of a workspace that was removed from here still run: {pids}"
+        text = f"{len(left)} processes of a workspace that was removed from here are still running: {pids}"
         yield Check("removed workspace", False, text, f"kill {pids}")
 
 

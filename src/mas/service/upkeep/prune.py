@@ -41,16 +41,16 @@ def prune(world: World, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         from mas.service.upkeep.retention import retain
 
         if policy != PrunePolicy(by_config=True):
-            raise BadInput("The policy of config.json says all there is to say", "mas prune --policy --dry-run")
+            raise BadInput("--policy cannot be combined with other limits", "mas prune --policy --dry-run")
         return retain(world, dry_run)
     if policy.older_than is None and policy.keep is None:
-        raise BadInput("Say what to prune", "mas prune --older-than 7d --dry-run")
+        raise BadInput("Give --older-than, --keep or --policy", "mas prune --older-than 7d --dry-run")
     if policy.keep is not None and policy.keep < 0:
-        raise BadInput("--keep takes a number of sessions, 0 or more")
+        raise BadInput("--keep needs a number of sessions, 0 or more")
     statuses = policy.statuses or _BY_DEFAULT
     for status in statuses:
         if status not in PRUNABLE:
-            raise BadInput(f"{status} sessions are not pruned (there are: {', '.join(PRUNABLE)})")
+            raise BadInput(f"{status} sessions cannot be pruned (choose from: {', '.join(PRUNABLE)})")
     items = tuple(item for status in statuses for item in _chosen(world, status, policy))
     if not dry_run:
         items = tuple(item for item in items if _is_carried_out(world, item))

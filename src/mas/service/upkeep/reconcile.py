@@ -88,7 +88,7 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
     damaged = {entry.session_id: entry for entry in at_rest if not world.records.is_whole(SessionId(entry.session_id))}
     lost, unseen = ([found for found in answer if found not in damaged] for answer in looking.answer())
     changed, problems = correct(world, damaged, lost) if damaged or lost else ({}, [])
-    warnings = [f"Could not ask tmux about session {session_id}; it is shown as last known" for session_id in unseen]
+    warnings = [f"Could not ask tmux about session {session_id}; showing its last status" for session_id in unseen]
     return [changed.get(entry.session_id, entry) for entry in entries], warnings + problems
 
 
@@ -147,7 +147,7 @@ def _end_lost(world: World, session_id: SessionId) -> IndexEntry:
     world.logs.session(session_id, elsewhere or TMUX_GONE)
     if elsewhere:
         return entry_of(session)
-    world.events.add("warning", session_id, text=f"The tmux session of session {session_id} was gone")
+    world.events.add("warning", session_id, text=f"Session {session_id} was lost: its tmux session is gone")
     return entry_of(restored(world, session_id) if world.settings.recover else session)
 
 

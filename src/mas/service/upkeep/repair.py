@@ -68,7 +68,7 @@ def _look_at_session(world: World, session_id: SessionId, dry_run: bool) -> Iter
     if session.status is not true_status and not damage:
         yield Finding(f"session {session_id} is {session.status}, tmux says {true_status}", f"set to {true_status}")
     if is_untold and not damage:
-        yield Finding(f"session {session_id} does not say how its agents are isolated", "written again")
+        yield Finding(f"session {session_id} has no record of how its agents are isolated", "written again")
     if dry_run or not (damage or is_untold or session.status is not true_status):
         return
     try:
@@ -76,7 +76,7 @@ def _look_at_session(world: World, session_id: SessionId, dry_run: bool) -> Iter
             _repair_session(world, session, damage, true_status)
             operation.done()
     except Busy as error:
-        yield Finding(error.message, "left to it")
+        yield Finding(error.message, "left to that process")
 
 
 def _repair_session(world: World, session: Session, damage: list[Corrupt], status: Status) -> None:
@@ -168,7 +168,7 @@ def _registry(world: World, dry_run: bool) -> Iterator[Finding]:
     yield from found
     if found and not dry_run:
         for aside in rebuild_registry(world):
-            yield Finding(f"{aside} holds what could not be read", "kept")
+            yield Finding(f"{aside} has the part that could not be read", "kept")
 
 
 def _differences(world: World) -> Iterator[Finding]:
@@ -186,7 +186,7 @@ def _differences(world: World) -> Iterator[Finding]:
         elif listed[name].name != wanted.name:
             yield Finding(f"the registry names session {name} {listed[name].name!r}", f"set to {wanted.name!r}")
         if journal.get(name) != wanted.status:
-            yield Finding(f"the journal's last word on session {name} is {journal.get(name)}", "added a line")
+            yield Finding(f"the journal's last entry on session {name} is {journal.get(name)}", "added a line")
     for name in sorted(set(listed) - world.layout.directories() - world.intents.sessions()):
         yield Finding(f"session {name} is in the registry but has no directory", "taken out")
 

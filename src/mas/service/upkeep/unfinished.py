@@ -82,7 +82,7 @@ def _may_live(world: World, session_id: SessionId) -> bool:
 def _finish_restore(world: World, intent: Intent, session_id: SessionId) -> None:
     """Stopped as before; lost, if it was marked active already: it was meant to run."""
     close_team(world, session_id, intent.socket)
-    _finish_stop(world, intent, session_id, lost="its restore was cut short")
+    _finish_stop(world, intent, session_id, lost="its restore was interrupted")
 
 
 def _finish_restart(world: World, intent: Intent, session_id: SessionId) -> None:

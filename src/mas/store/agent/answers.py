@@ -1,4 +1,4 @@
-"""Answers that an agent's program waits for in a hook: `.mas/answers/{agent}-{request}`, one file a request.
+"""Answers to questions that an agent's program asks in a hook: `.mas/answers/{agent}-{request}`, one file a request.
 
 The file is locked for as long as somebody waits, so that what a killed one left is known for it. It holds the time by
 which the question is known. The answer is a second file beside it, made by a link: of two answers the first counts,

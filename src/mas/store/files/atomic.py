@@ -29,13 +29,13 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         if error.errno in _FULL:
-            raise DiskFull(f"No room left on the disk{where}", "df -h; mas prune --older-than 7d") from error
+            raise DiskFull(f"The disk is full{where}", "df -h; mas prune --older-than 7d") from error
         if error.errno in _REFUSED:
             raise DiskRefused(f"{os.strerror(error.errno)}{where}", "mas doctor") from error
         if error.errno in _BROKEN:
             raise Disk(f"The disk failed: {os.strerror(error.errno)}{where}", "dmesg; mas doctor") from error
         if error.errno == errno.EEXIST:
-            raise AlreadyThere(f"Already there{where}", "mas repair") from error
+            raise AlreadyThere(f"It already exists{where}", "mas repair") from error
         raise
 
 

@@ -63,7 +63,7 @@ def pack_tree(source: str, target: str, progress: Progress | None) -> int:
     except _UNREADABLE as error:
         raise Corrupt(target, str(error)) from None
     if found != facts:
-        raise Corrupt(target, "it does not read back as it was written")
+        raise Corrupt(target, "verifying the archive failed: it does not match the session")
     return held
 
 
@@ -79,7 +79,7 @@ def unpack_tree(path: str, target: str, progress: Progress | None, held: int | N
         if held is None:
             held = _length(path, room)
         if held > room:
-            raise DiskFull(f"{path} holds {held} bytes, and the disk has room for {room}", "df -h")
+            raise DiskFull(f"{path} needs {held} bytes, but the disk has only {room} free", "df -h")
         _extract(path, target, progress, held)
     except _UNREADABLE as error:
         raise Corrupt(path, str(error)) from None
@@ -102,7 +102,7 @@ def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fa
         ):
             for entry in walk(source):
                 if len(os.fsencode(os.path.join(source, entry.path))) >= _LONGEST_PATH:
-                    raise BadInput(f"No path may be so long in an archive: {shown(entry.path[:80])}…")
+                    raise BadInput(f"This path is too long for an archive: {shown(entry.path[:80])}…")
                 member = _member(entry.path, entry.info)
                 content = ""
                 if member.issym():

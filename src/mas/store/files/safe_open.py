@@ -34,7 +34,7 @@ def parse_path(path: str) -> tuple[str, ...]:
         raise BadInput(f"Not a relative path: {shown(path)}")
     names = tuple(name for name in path.split("/") if name not in ("", "."))
     if ".." in names:
-        raise BadInput(f"A path cannot lead upwards: {shown(path)}")
+        raise BadInput(f"A path must not contain '..': {shown(path)}")
     return names
 
 
@@ -56,7 +56,7 @@ def opened_beneath(root: str, names: tuple[str, ...]) -> Iterator[int]:
     except PermissionError:
         raise
     except OSError:
-        raise NotFound(f"No file {shown('/'.join(names))}") from None
+        raise NotFound(f"There is no file {shown('/'.join(names))}") from None
     finally:
         if fd >= 0:
             os.close(fd)

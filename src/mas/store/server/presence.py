@@ -104,10 +104,10 @@ class Presence:
                 continue
             if info.until_idle is None or not to_stay:
                 where = f"at {info.url} (process {info.pid})"
-                raise ServerRunning(f"This workspace's server already runs {where}", "mas serve --stop")
+                raise ServerRunning(f"A server is already running for this workspace {where}", "mas serve --stop")
             self.stop()
         else:
-            raise ServerRunning("Another server of this workspace was faster every time", "mas serve")
+            raise ServerRunning("Another server for this workspace kept starting first", "mas serve")
         # What a killed server left. Its process id may be another program's by now.
         for path in (self._info_path, self.pid_file, self.socket):
             remove_file(path)
@@ -212,7 +212,7 @@ class Presence:
         _signal(pid, signal.SIGTERM)
         while self.is_held():
             if time.monotonic() > deadline:
-                raise Conflict(f"The server (process {pid}) would not end", f"kill -9 {pid}")
+                raise Conflict(f"The server (process {pid}) did not stop", f"kill -9 {pid}")
             time.sleep(_LOOK_AGAIN)
         return info or ServerInfo(pid, "", self.socket, "", "", None)
 
@@ -226,10 +226,10 @@ class Presence:
     def says_nothing(self) -> str:
         """What to say of a server that holds the claim and has not said where in this workspace it is."""
         if moved := self._told():
-            return f"The server at {moved.url} (process {moved.pid}) is of where this workspace was before it was moved"
+            return f"The server at {moved.url} (process {moved.pid}) serves where this workspace was before a move"
         pid = self._holder()
-        who = f"process {pid}" if pid else "a process that did not say which"
-        return f"A server of this workspace runs ({who}) and does not say where it listens"
+        who = f"process {pid}" if pid else "unknown process"
+        return f"A server is running for this workspace ({who}), but its address is unknown"
 
     def coming(self) -> int:
         """A lock for a server that is being started to inherit: while it is held, one is coming up or runs."""
@@ -257,7 +257,7 @@ class Presence:
         place = os.path.dirname(self.socket)
         info = os.stat(place, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
-            raise Unavailable(f"{place} must be a directory that only you can enter", f"ls -ld {place}")
+            raise Unavailable(f"{place} must be a directory that only you have access to", f"ls -ld {place}")
 
 
 def _info(body: Any) -> ServerInfo:  # noqa: ANN401 - raw JSON

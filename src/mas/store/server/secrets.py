@@ -41,7 +41,7 @@ class Secrets:
             self._make(path, anew=False)
             info = os.stat(path, follow_symlinks=False)
         except NotADirectoryError as error:
-            raise Corrupt(self._directory, error.strerror or "no directory", f"rm {self._directory}") from None
+            raise Corrupt(self._directory, error.strerror or "it is not a directory", f"rm {self._directory}") from None
         # Every request needs a secret: it is read again only when its file was replaced.
         stamp = (info.st_ino, info.st_mtime_ns)
         seen = self._seen.get(path)
@@ -65,5 +65,5 @@ def _read(path: str) -> str:
     except OSError as error:
         raise Corrupt(path, error.strerror or "unreadable", hint) from None
     if not _SECRET.fullmatch(data):
-        raise Corrupt(path, "it is no secret", hint)
+        raise Corrupt(path, "it does not hold a valid secret", hint)
     return data.decode().strip()

@@ -89,7 +89,7 @@ class Mailbox:
             if known is not None:
                 if known.says_the_same(message):
                     return False
-                raise AlreadyThere(f"Another message was sent with the id {message.id}", "mas inbox --all")
+                raise AlreadyThere(f"A different message was already sent with the id {message.id}", "mas inbox --all")
             number = self._sql.execute(
                 "INSERT INTO messages (id, sender, target, message, created_at) VALUES (?, ?, ?, ?, ?)", message[:5]
             ).lastrowid
@@ -118,7 +118,7 @@ class Mailbox:
         """Bring the log to the disk and into the database, wherever the two are by now."""
         self._sql.execute("PRAGMA synchronous = FULL")
         if self._sql.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]:
-            raise Busy("Another process keeps the session's messages from the disk", "try again")
+            raise Busy("Another process blocks writing the session's messages to disk", "try again")
 
     def begin(self, message_id: str, agent: str, at: str) -> None:
         """Say that a queued message is now being typed; the caller holds the right to type to the agent."""
@@ -276,7 +276,7 @@ class Mailbox:
         self._sql.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES if lasting else 0}")
         # SQLite would have threads that meet here sleep and try again, longer each time.
         if not self._turn.acquire(timeout=_PATIENCE):
-            raise Busy("Too many are writing to the session's messages", "try again")
+            raise Busy("Too many processes are writing to the session's messages", "try again")
         try:
             with transaction(self._sql, "IMMEDIATE"):
                 yield

@@ -92,7 +92,7 @@ class Messages:
             yield
         except _Damage as damage:
             self._renew(session_id)
-            hint = "mas inbox --all; what was damaged is kept beside it"
+            hint = "mas inbox --all; the damaged file is kept next to it"
             raise Corrupt(self.path(session_id), damage.why, hint) from None
 
     @contextmanager
@@ -151,7 +151,7 @@ class Messages:
                         yield connection, fresh
                     return
             self._renew(session_id)
-        raise Corrupt(path, "it cannot be made anew")
+        raise Corrupt(path, "it cannot be created again")
 
     def _renew(self, session_id: str) -> None:
         """Make the database; what is there and damaged is put aside."""
@@ -164,7 +164,7 @@ class Messages:
                     return
                 except _Damage as damage:
                     aside = self._put_aside(path)
-                    self._warn(session_id, f"{path} is damaged: {damage.why}; kept as {aside}, a new one begun")
+                    self._warn(session_id, f"{path} is damaged: {damage.why}; kept as {aside}, a new one created")
             elif os.path.lexists(f"{path}-wal"):
                 # Its database is gone; a new one must not take it for its own.
                 set_aside(f"{path}-wal", self._now())
@@ -324,7 +324,7 @@ def _translated(error: sqlite3.Error, path: str) -> MasError | _Damage:
     code = getattr(error, "sqlite_errorcode", None) or 0
     kind = code & 0xFF
     if code in _FULL or kind in _FULL or (kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _no_room(path)):
-        return DiskFull(f"No room left on the disk ({path})", "df -h; mas prune --older-than 7d")
+        return DiskFull(f"The disk is full ({path})", "df -h; mas prune --older-than 7d")
     # An error without a code comes from Python: bytes that are not valid text.
     undecoded = code == 0 and isinstance(error, sqlite3.OperationalError)
     if kind in _DAMAGED or code == sqlite3.SQLITE_IOERR_SHORT_READ or undecoded:

@@ -1,4 +1,4 @@
-"""The home and the temporary directories that a session's agents have for themselves.
+"""The private home and temporary directories of a session's agents.
 
 Agents write there, so whatever they may have put in the way (a link above all) is not followed.
 """

@@ -274,7 +274,7 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
 
 def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
     if body["version"] != METADATA_VERSION:
-        raise ValueError(f"version {body['version']} is not known to this MAS")
+        raise ValueError(f"version {body['version']} is unknown to this MAS")
     if body["sessionId"] != session_id:
         raise ValueError(f"it belongs to session {body['sessionId']}")
     return Session(

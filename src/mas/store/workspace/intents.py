@@ -103,7 +103,7 @@ class Intents:
         fd = self._own(path, session_id, verb)
         try:
             if left := self._read(path):
-                raise Busy(f"An earlier {left.verb} of session {session_id} was cut short", "mas list; try again")
+                raise Busy(f"An earlier {left.verb} of session {session_id} was interrupted", "mas list; try again")
             with self._session_lock(session_id):
                 operation = Operation(Intent(session_id, verb, os.getpid(), self._now(), socket, agent))
                 self._write(path, fd, operation.intent, allowed)
@@ -239,8 +239,8 @@ def _patience(verb: str, other: Intent | None) -> float:
 
 def _busy(session_id: str, intent: Intent | None) -> Busy:
     if intent is None:
-        return Busy(f"Another mas process is at work on session {session_id}", "try again")
+        return Busy(f"Another mas process is working on session {session_id}", "try again")
     return Busy(
-        f"Another mas process (pid {intent.pid}) is at work on session {session_id}: {intent.verb}",
+        f"Another mas process (pid {intent.pid}) is working on session {session_id}: {intent.verb}",
         "try again",
     )

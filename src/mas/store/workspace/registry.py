@@ -130,7 +130,7 @@ class Registry:
                 taken = {*others, *elsewhere()}
                 if exact and entry.name in taken:
                     whose = others.get(entry.name, "an archived session")
-                    raise AlreadyThere(f"The name {entry.name} is taken, by {whose}", "choose another name; mas list")
+                    raise AlreadyThere(f"The name {entry.name} is used by {whose}", "choose another name; mas list")
                 entry = entry._replace(name=free_name(entry.name, taken))
             self._change(entry.session_id, entry.status, _line_of(entry, self._layout))
         return entry

@@ -36,7 +36,7 @@ def check_root(root: str) -> None:
     length = len(os.fsencode(root))
     if length > _LONGEST_ROOT:
         raise BadInput(
-            f"The workspace's path has {length} bytes: below one of more than {_LONGEST_ROOT} no message can be kept",
+            f"The workspace's path has {length} bytes; MAS can use at most {_LONGEST_ROOT}",
             "use a directory with a shorter path",
         )
 
@@ -44,7 +44,7 @@ def check_root(root: str) -> None:
 def init_workspace(root: str, name: str, provider: str) -> list[str]:
     """Make what a workspace needs and does not have; returns what was made, never overwrites."""
     if not root.isprintable():
-        raise BadInput("A workspace cannot lie under a directory whose name has control characters")
+        raise BadInput("The path of a workspace must not have control characters")
     check_root(root)
     made = []
     layout = Layout(root)
@@ -70,12 +70,12 @@ def init_workspace(root: str, name: str, provider: str) -> list[str]:
 def _make_root(root: str) -> None:
     """Make the workspace's directory, or say why none can be there."""
     if os.path.lexists(root) and not os.path.isdir(root):
-        raise BadInput(f"Not a directory: {root}", "mas init DIR, where DIR is a directory or not there yet")
+        raise BadInput(f"Not a directory: {root}", "mas init DIR, where DIR is a directory or does not exist yet")
     try:
         os.makedirs(root, exist_ok=True)
     except OSError as error:
         if error.errno in _NO_PLACE:
-            raise BadInput(f"No directory can be made at {root}: {error.strerror}", "mas init DIR") from None
+            raise BadInput(f"Cannot create the directory {root}: {error.strerror}", "mas init DIR") from None
         raise
 
 
