@@ -193,7 +193,7 @@ def test_a_question_takes_only_yes_for_a_yes(site: Site) -> None:
             shown.type(answer)
             assert "Nothing was deleted" in shown.end()
             assert shown.code == 1
-    assert "needs --yes" in site.mas("delete", session, code=2, input="y\n").stderr
+    assert "Confirmation is needed" in site.mas("delete", session, code=2, input="y\n").stderr
     assert site.statuses() == {session: "active"}
     with terminal(site, "delete", session) as shown:
         shown.until(f"Delete mas-{session[:8]} (active)?")

@@ -199,5 +199,5 @@ def test_a_far_session_cannot_be_attached_to_and_says_where_it_can(served: Serve
 
 def test_a_directory_to_migrate_is_named_in_full(served: Served) -> None:
     os.makedirs(os.path.join(served.site.root, "old", "unit", "00"))
-    with RemoteMas(served.url, served.token) as mas, pytest.raises(BadInput, match="full path"):
+    with RemoteMas(served.url, served.token) as mas, pytest.raises(BadInput, match="absolute path"):
         mas.migrate("old", dry_run=True)

@@ -274,7 +274,7 @@ def test_an_agent_that_ends_meanwhile_gets_no_answer(site: Site, pool: ThreadPoo
     session = asker(site, "look", approve=QUICK.replace("0.0", "600"))
     waits = begun(pool, site, session)
     write("", unit(site, session, "die"))
-    with pytest.raises(AgentExited, match=r"Agent 00 has ended .exit status 3."):
+    with pytest.raises(AgentExited, match=r"Agent 00 has exited .exit status 3."):
         waits.result(60)
 
 
@@ -357,7 +357,7 @@ def test_a_hook_that_nobody_answers_in_time_says_nothing(site: Site) -> None:
     assert decision(site, session) == (0, None)
     (found,) = site.local().approvals().approvals
     assert not found.can_answer
-    with pytest.raises(Conflict, match="does not wait for MAS"):
+    with pytest.raises(Conflict, match="takes the answer only at its terminal"):
         site.local().answer(session, "00", True)
 
 
@@ -390,7 +390,7 @@ def test_a_hook_that_was_killed_waits_for_nobody(site: Site) -> None:
     os.kill(int(read(unit(site, session, "pid"))), signal.SIGKILL)
     decided = until(lambda: os.path.exists(unit(site, session, "decision")), "its end")
     assert decided
-    with pytest.raises(Conflict, match="does not wait for MAS"):
+    with pytest.raises(Conflict, match="takes the answer only at its terminal"):
         site.local().answer(session, "00", True)
     assert os.listdir(site.session(session, ".mas", "answers")) == []
 

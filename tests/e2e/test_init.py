@@ -120,7 +120,7 @@ def test_a_name_that_cannot_be_one_is_refused_before_anything_is_made(bare: Site
 
 def test_a_path_that_is_too_long_for_messages_is_refused_in_words(bare: Site) -> None:
     fits = os.path.join(bare.directory, "/".join(["x" * 100] * 4))[:400].rstrip("/")
-    assert "of more than 400" in bare.mas("init", f"{fits}{'x' * 100}", code=2, cwd=bare.directory).stderr
+    assert "at most 400" in bare.mas("init", f"{fits}{'x' * 100}", code=2, cwd=bare.directory).stderr
     bare.root = bare.env["MAS_WORKSPACE_ROOT"] = fits
     bare.mas("init", fits, "--provider", "shell", cwd=bare.directory)
     session = bare.start(*ASLEEP)
@@ -129,4 +129,4 @@ def test_a_path_that_is_too_long_for_messages_is_refused_in_words(bare: Site) ->
     bare.mas("undelete", session)
     bare.root = bare.env["MAS_WORKSPACE_ROOT"] = f"{fits}{'x' * 100}"
     os.rename(fits, bare.root)
-    assert "of more than 400" in bare.mas("start", *ASLEEP, code=2).stderr
+    assert "at most 400" in bare.mas("start", *ASLEEP, code=2).stderr

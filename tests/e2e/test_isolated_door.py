@@ -68,7 +68,7 @@ def test_without_a_server_an_isolated_agent_is_told_what_to_run_outside(site: Si
         assert "No server is running" in done.stderr
         assert "mas serve --detach" in done.stderr
     for command in ("list", "token"):
-        assert "not for an isolated agent" in mas(command, code=8).stderr
+        assert "An isolated agent cannot use" in mas(command, code=8).stderr
     # One that is not isolated has the workspace itself.
     env = read_launch(launch_path(site.session(session), "21"))[1]
     site.mas("report", "busy", env=env)

@@ -161,10 +161,10 @@ def test_what_one_of_many_cannot_get_the_others_get_all_the_same(site: Site) -> 
     until(lambda: site.json("show", session)["agents"][1]["state"] == "exited", "the worker's end")
     wait_ready(site, session, "10")
     done = site.mas("send", "--session", session, "ops", "hello")
-    assert "warning: not delivered to 11: Not running: agent 11" in done.stderr
+    assert "warning: not delivered to 11: Agent 11 is not running" in done.stderr
     assert states(inbox(site, session)[0]) == {
         "10": ("acknowledged", None),
-        "11": ("undelivered", "Not running: agent 11"),
+        "11": ("undelivered", "Agent 11 is not running"),
     }
     assert received(site, session, "10", 1) == b"hello"
 
@@ -436,7 +436,7 @@ def test_an_agent_that_tells_no_state_is_typed_to_only_by_force(site: Site) -> N
     session = site.start("--team", "solo", "--command", command("receiver"))
     wait_for_ready_line(site, session)
     refused = site.mas("send", "--session", session, "00", "hello", code=4)
-    assert "does not tell when it is ready" in refused.stderr
+    assert "does not report when it is ready" in refused.stderr
     assert "--force" in refused.stderr
     assert states(site.json("send", "--session", session, "--force", "00", "hello")) == {"00": ("typed", None)}
     assert received(site, session, "00", 1) == b"hello"

@@ -178,4 +178,4 @@ def test_a_report_is_what_people_see_where_nothing_better_is_known(site: Site) -
     site.mas("report", "--as", "21", "reading the plan\nand more")
     assert "reading the plan" in site.mas("show", session).stdout
     assert "and more" not in site.mas("show", session).stdout
-    assert "Which agent says this?" in site.mas("report", "nobody", code=2).stderr
+    assert "Only agents report" in site.mas("report", "nobody", code=2).stderr

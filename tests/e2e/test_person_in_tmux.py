@@ -249,7 +249,7 @@ def test_nothing_is_typed_to_a_program_in_an_agents_pane_even_if_the_agent_was_k
     person.does("respawn-pane", "-t", pane, *SHELL)
     until(lambda: "mine" in site.tmux("capture-pane", "-p", "-t", pane), "the person's program")
     said = site.mas("send", "--session", person.session, "21", "secret", code=4).stderr
-    assert "Not running: agent 21" in said
+    assert "Agent 21 is not running" in said
     (message,) = site.json("inbox", person.session)["messages"]
     assert [one["state"] for one in message["deliveries"]] == ["undelivered"]
     assert "secret" not in site.tmux("capture-pane", "-p", "-t", pane)
@@ -342,7 +342,7 @@ def test_a_copy_of_a_workspace_leaves_the_agents_of_the_original_alone(site: Sit
     assert copy.statuses() == {session: "stopped"}
     assert copy.json("show", session)["reason"] == f"it runs in another copy of this workspace: {site.root}"
     refused = copy.mas("restore", session, code=4)
-    assert f"runs in another copy of this workspace: {site.root}" in refused.stderr
+    assert f"is running in another copy of this workspace: {site.root}" in refused.stderr
     assert f"mas clone {session}" in refused.stderr
     copy.mas("stop", session)
     copy.mas("delete", session, "--yes")
@@ -355,7 +355,7 @@ def test_a_copy_of_a_workspace_leaves_the_agents_of_the_original_alone(site: Sit
     copy.mas("restore", session)
     assert (site.statuses(), copy.statuses()) == ({session: "stopped"}, {session: "active"})
     refused = site.mas("restore", session, code=4)
-    assert f"runs in another copy of this workspace: {copy.root}" in refused.stderr
+    assert f"is running in another copy of this workspace: {copy.root}" in refused.stderr
     copy.mas("stop", session)
     assert site.leftovers() == []
 

@@ -225,7 +225,7 @@ def test_what_a_newer_version_wrote_is_left_as_it_is(site: Site, name: str, stat
     newer = re.sub(r'"version": \d', '"version": 3', whole, count=1)
     write(newer, path)
     assert site.statuses() == {session: status}
-    assert "written by a newer MAS" in site.mas("restore", session, code=5).stderr
+    assert "a newer MAS wrote it" in site.mas("restore", session, code=5).stderr
     (found,) = site.json("repair")["findings"]
     assert found["action"] == "left as it is"
     assert read(path) == newer

@@ -201,7 +201,7 @@ def test_nobody_waits_for_a_program_that_a_person_must_answer_first(site: Site) 
     session = provider(site, f"still={QUESTION}", "still=Welcome!", more=f"start_timeout = 2\n{DIALOGS}")
     until(lambda: state(site, session)[0] == "blocked", "the question")
     go_on(site, session)
-    expect(site, session, "unknown", "has said nothing for 2 s since its dialog closed", "launcher")
+    expect(site, session, "unknown", "has reported nothing for 2 s since its dialog closed", "launcher")
     assert [one[0] for one in told(site, session)] == ["starting", "blocked", "starting", "unknown"]
 
 

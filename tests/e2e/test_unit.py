@@ -38,7 +38,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(site: Site) -> None:
 def test_where_no_systemd_runs_for_the_user_it_is_said(site: Site) -> None:
     runtime = os.path.join(site.directory, "run")
     without = site.mas("serve", "--install-unit", env={"XDG_RUNTIME_DIR": runtime})
-    assert "No systemd runs for this user" in without.stderr
+    assert "systemd is not running for this user" in without.stderr
     assert "mas serve --detach" in without.stderr
     os.makedirs(os.path.join(runtime, "systemd"))
     there = site.mas("serve", "--install-unit", env={"XDG_RUNTIME_DIR": runtime})

@@ -51,7 +51,7 @@ class TestBeyondThisMachine:
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
     def test_all_addresses_need_a_name(self, host: str) -> None:
-        with pytest.raises(BadInput, match="Which names"):
+        with pytest.raises(BadInput, match="needs an allowed name"):
             Options(host=host, behind_proxy=True).check()
         for names in (("",), ("mas.example", "")):
             with pytest.raises(BadInput):
@@ -68,7 +68,7 @@ class TestBeyondThisMachine:
     def test_the_command_refuses_and_serves_nothing(self, site: Site) -> None:
         for options in (["0.0.0.0"], ["0.0.0.0", "--detach"], ["0.0.0.0", "--behind-proxy"]):
             done = site.mas("serve", "--port", "0", "--host", *options, code=2)
-            assert ("in the clear" in done.stderr) is ("--behind-proxy" not in options), done.stderr
+            assert ("unencrypted" in done.stderr) is ("--behind-proxy" not in options), done.stderr
         assert not os.path.exists(site.path("sessions", ".mas", "server", "api.sock"))
 
 
@@ -321,7 +321,7 @@ def test_a_short_place_that_others_can_enter_is_not_used(site: Site, how: str) -
         os.chown(place, NOBODY, NOBODY)
     deep = Layout(os.path.join(site.root, "sessions", *["deep" * 10] * 4))
     os.makedirs(os.path.dirname(deep.private))
-    with pytest.raises(Unavailable, match="only you can enter"):
+    with pytest.raises(Unavailable, match="only you have access to"):
         Presence(deep, place).claim()
     assert os.listdir(other) == []
 

@@ -167,7 +167,7 @@ def test_a_creation_that_fails_leaves_the_shell_as_it_was(site: Site) -> None:
     script = 'before=$(export -p); create_session_workspace "" nowhere.json || code=$?; echo "$code"'
     done = bash(site, script + '; test "$before" = "$(export -p)"')
     assert (done.returncode, done.stdout) == (0, "3\n")
-    assert "No file 'nowhere.json'" in done.stderr
+    assert "There is no file 'nowhere.json'" in done.stderr
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
