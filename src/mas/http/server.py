@@ -64,7 +64,7 @@ class Options(NamedTuple):
             (len(files) == 1, "TLS needs both --tls-cert and --tls-key"),
             (not 0 < stay < _LONGEST_STAY, "--until-idle takes a number of seconds, more than 0"),
             (not all((self.host, *self.allow_hosts)), "The address in --host or the name in --allow-host is empty"),
-            (unread, f"Not a file that can be read: {', '.join(unread)}"),
+            (unread, f"Cannot read the file {', '.join(unread)}"),
             (
                 not is_hidden,
                 f"Listening on {self.host} without TLS would send tokens over the network unencrypted",
