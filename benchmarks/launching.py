@@ -15,10 +15,11 @@ from benchmarks.arena import arena
 from benchmarks.floor import RawTmux, opening
 from benchmarks.measure import Effort, Group, Row, in_turns
 from mas.model.ids import SessionId
+from mas.model.launch import LaunchPlan, StatePlan
 from mas.model.run import Run
 from mas.service.local import LocalMas
 from mas.settings import ServerMode
-from mas.store.agent.launch import launch_path, write_launch
+from mas.store.agent.launch_plan import launch_path, write_plan
 
 _LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
 _TEAM_SIZE = 13
@@ -74,7 +75,8 @@ def _session_for_one(site: Site, name: str, argv: list[str]) -> str:
     for path in (os.path.dirname(launch_path(directory, "00")), *(os.path.join(directory, x) for x in ("logs",))):
         os.makedirs(path, exist_ok=True)
     os.makedirs(os.path.join(directory, "unit", "00"), exist_ok=True)
-    write_launch(launch_path(directory, "00"), argv, {}, {"nofile": "1024", "sources": "osc7501"})
+    plan = LaunchPlan(argv=tuple(argv), env={}, nofile=1024, states=StatePlan(sources=("osc7501",)))
+    write_plan(launch_path(directory, "00"), plan)
     return directory
 
 

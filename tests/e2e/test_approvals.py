@@ -15,11 +15,12 @@ import pytest
 from mas.model.approvals import AgentAnswer
 from mas.model.errors import AgentExited, Conflict, NoAgent, NoSession
 from mas.model.ids import SessionId
+from mas.model.launch import StatePlan
 from mas.model.state import fold
 from mas.service.agents import approvals as service
 from mas.service.local import LocalMas
 from mas.store.agent.agentlog import last_run
-from mas.store.agent.launch import read_launch, write_launch
+from mas.store.agent.launch_plan import read_plan, write_plan
 from tests.e2e.standin import ASLEEP, read, write
 from tests.served import Served
 from tests.site import AGENTS, Site, until
@@ -375,8 +376,8 @@ def test_a_hook_that_cannot_wait_still_tells_that_the_agent_does(site: Site) -> 
     session = SessionId(site.start(*ASLEEP))
     until(lambda: state(site, session) == "unknown", "the agent")
     launch = site.session(session, ".mas", "launch", "00")
-    argv, env, options = read_launch(launch)
-    write_launch(launch, argv, env, options | {"answer_hook": "Ask", "answer_timeout": "300", "sources": "hooks"})
+    asking = StatePlan(sources=("hooks",), answer_hook="Ask", answer_timeout=300)
+    write_plan(launch, read_plan(launch).but(states=asking))
     write("in the way", site.session(session, ".mas", "answers"))
     inside = {"MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session), "MAS_AGENT_ID": "00"}
     assert site.mas("hook", "Ask", env=inside).stdout == ""

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 from tests.served import Served
 from tests.site import Site, until
 
@@ -35,7 +35,7 @@ def cell(site: Site, session: str, agent: str) -> dict[str, str]:
     os.makedirs(os.path.join(root, "sessions", ".mas"), exist_ok=True)
     if not os.path.lexists(os.path.join(root, "sessions", ".mas", "address")):
         os.symlink(site.path("sessions", ".mas", "address"), os.path.join(root, "sessions", ".mas", "address"))
-    env = read_launch(launch_path(site.session(session), agent))[1]
+    env = dict(read_plan(launch_path(site.session(session), agent)).env)
     return env | {"MAS_WORKSPACE_ROOT": root, "MAS_SESSION_DIR": own, "MAS_HOOKS": os.path.join(own, "hooks")}
 
 
@@ -70,7 +70,7 @@ def test_without_a_server_an_isolated_agent_is_told_what_to_run_outside(site: Si
     for command in ("list", "token"):
         assert "An isolated agent cannot use" in mas(command, code=8).stderr
     # One that is not isolated has the workspace itself.
-    env = read_launch(launch_path(site.session(session), "21"))[1]
+    env = dict(read_plan(launch_path(site.session(session), "21")).env)
     site.mas("report", "busy", env=env)
 
 
@@ -86,7 +86,7 @@ def test_the_address_of_a_server_that_was_killed_is_known_for_it(served: Served)
     assert "No server is running" in mas("report", "busy", code=7).stderr
     # Others who look do not take each other for the server.
     with open(url_file(site), "rb"):
-        env = read_launch(launch_path(site.session(session), "21"))[1]
+        env = dict(read_plan(launch_path(site.session(session), "21")).env)
         site.mas("report", "busy", env=env)
     served.restart()
     mas("report", "at it again")

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 from tests.served import Served
 from tests.site import Site, until
 
 
 def environment_of(site: Site, session: str, agent: str) -> dict[str, str]:
     """What the agent's program was started with."""
-    return read_launch(launch_path(site.session(session), agent))[1]
+    return dict(read_plan(launch_path(site.session(session), agent)).env)
 
 
 @pytest.fixture(params=["server", "no server"])

@@ -12,7 +12,7 @@ import pytest
 
 from mas.model.errors import AgentExited, Conflict, NoAgent
 from mas.model.ids import SessionId
-from mas.store.agent.launch import read_launch
+from mas.store.agent.launch_plan import read_plan
 from tests.e2e.standin import ASLEEP, command, living, pane_pids, read, start_body, write
 from tests.served import Served
 from tests.site import Site, until
@@ -258,8 +258,8 @@ def test_a_policy_is_kept_in_the_configuration_and_in_team_files(site: Site) -> 
     assert (config["restart"], config["restartLimit"]) == ("on-failure", 5)
     first = config["agents"]["units"][0]["manager"]
     assert (first["restart"], first["restartLimit"]) == ("always", 7)
-    options = [read_launch(site.session(session, ".mas", "launch", name))[2] for name in ("10", "11")]
-    assert [(one["restart"], one["restart_limit"]) for one in options] == [("always", "7"), ("on-failure", "5")]
+    plans = [read_plan(site.session(session, ".mas", "launch", name)) for name in ("10", "11")]
+    assert [(plan.restart, plan.restart_limit) for plan in plans] == [("always", 7), ("on-failure", 5)]
     printed = site.mas("teams", "mine").stdout
     assert 'restart = "on-failure"\nrestart_limit = 5\n' in printed
     write(printed, site.path("templates", "teams", "again.toml"))

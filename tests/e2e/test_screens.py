@@ -255,7 +255,7 @@ def test_a_screen_at_rest_is_never_idle_once_a_better_source_has_spoken(site: Si
 def test_messages_reach_an_agent_that_is_known_by_its_screen_alone_one_by_one(site: Site) -> None:
     """With the rules for aider, whose prompt this is."""
     status = Providers("/nowhere", {}).get("aider").status
-    rules = "\n".join(f"{name} = {json.dumps(pattern)}" for name, pattern in status.screen_map)
+    rules = "\n".join(f"{sign.state} = {json.dumps(sign.match)}" for sign in status.screen_map)
     os.makedirs(site.path("providers"))
     with open(site.path("providers", "prompter.toml"), "w", encoding="utf-8") as file:
         argv = json.dumps([sys.executable, os.path.join(AGENTS, "pane_prompter.py")])

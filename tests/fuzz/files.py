@@ -21,6 +21,7 @@ from zstandard import ZstdCompressor
 from mas.model.errors import Corrupt
 from mas.model.event import Event
 from mas.model.ids import is_agent_id, is_session_id
+from mas.model.launch import LaunchPlan, Sign, StatePlan
 from mas.model.message import Delivery, DeliveryState, Message
 from mas.model.reports import TeamView
 from mas.model.run import Run
@@ -43,7 +44,7 @@ from mas.store.agent.answers import Request, waiting
 from mas.store.agent.directory import AgentPlace
 from mas.store.agent.hook_spool import spool_path
 from mas.store.agent.hooks import note_hook
-from mas.store.agent.launch import launch_path, read_launch, read_resume, write_launch
+from mas.store.agent.launch_plan import launch_path, read_plan, write_plan
 from mas.store.agent.self_reports import last_report
 from mas.store.files.pack import unpack_tree
 from mas.store.files.shellfile import parse_pairs, quote_pairs
@@ -422,14 +423,23 @@ def agent_events(ground: Ground, data: bytes) -> None:
     assert fold(last_run(path), ("hooks",)).state == "idle"
 
 
+def _hooked(ground: Ground, *signs: Sign) -> None:
+    plan = LaunchPlan(argv=("x",), env={}, states=StatePlan(sources=("hooks",), hook_map=signs))
+    write_plan(launch_path(ground.session.root, AGENT), plan)
+
+
 @PARSERS.of(
     '{"hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"},"prompt":"x"}',
     '{"message":"\\ud800","session_id":5,"error":null}',
 )
 def hook_payload(ground: Ground, data: bytes) -> None:
     """A hook is noted in lines of JSON, whatever the program says with it; of its name too nothing is trusted."""
-    options = {"hook_map": "Stop=idle\nNotification=blocked\nPermissionRequest=blocked:permission", "sources": "hooks"}
-    write_launch(launch_path(ground.session.root, AGENT), ["x"], {}, options)
+    _hooked(
+        ground,
+        Sign(match="Stop", state="idle"),
+        Sign(match="Notification", state="blocked"),
+        Sign(match="PermissionRequest", state="blocked", kind="permission"),
+    )
     path = os.path.join(ground.session.logs, f"agent-{AGENT}.events.jsonl")
     ground.put(path, b'{"event":"start"}\n')
     for name in ("Stop", "Notification", "PermissionRequest", os.fsdecode(data[:99])):
@@ -441,7 +451,7 @@ def hook_payload(ground: Ground, data: bytes) -> None:
 @PARSERS.of('Stop\n{"prompt":"x"}')
 def spooled_hook(ground: Ground, data: bytes) -> None:
     """Whatever an agent leaves for its launcher is taken away and noted, and is no question that nobody asked."""
-    write_launch(launch_path(ground.session.root, AGENT), ["x"], {}, {"hook_map": "Stop=idle", "sources": "hooks"})
+    _hooked(ground, Sign(match="Stop", state="idle"))
     path = ground.put(os.path.join(ground.session.logs, f"agent-{AGENT}.events.jsonl"), b'{"event":"start"}\n')
     left = ground.put(os.path.join(spool_path(ground.session.root, AGENT), "0" * 32), data)
     directory = os.open(os.path.dirname(left), os.O_RDONLY)
@@ -473,15 +483,17 @@ def conversation(ground: Ground, data: bytes) -> None:
 
 
 # The launcher says so in its pane, and the agent is not started.
-@PARSERS.of(b"=cat\0=\0\0A=b\0\0sources=hooks\0\0=cat\0=-c", refusal=ValueError)
+@PARSERS.of(
+    b"=cat\0=\0\0A=b\0\0sources=hooks\0isolation=A bwrap\0limits=1\0\0=cat\0=-c",
+    b'2\n{"argv":["cat"],"env":{"A":"b"},"states":{"hook_map":[{"match":"Stop","state":"idle"}]},"limits":{"files":5}}',
+    refusal=ValueError,
+)
 def launch(ground: Ground, data: bytes) -> None:
-    """What is read of a launch file is arguments and pairs; written again, it is the same."""
+    """What is read of a launch file, of this version or the one before, is the same once it is written again."""
     path = ground.put(launch_path(ground.session.root, AGENT), data)
-    argv, env, options = read_launch(path)
-    resume = read_resume(path)
-    assert is_typed(tuple[list[str], dict[str, str], dict[str, str]], (argv, env, options))
-    write_launch(path, argv, env, options, resume)
-    assert (*read_launch(path), read_resume(path)) == (argv, env, options, resume)
+    plan = read_plan(path)
+    write_plan(path, plan)
+    assert read_plan(path) == plan
 
 
 _TEAM = (
@@ -505,36 +517,24 @@ _BUILTIN = os.path.join(REPOSITORY, "src", "mas", "providers", "builtin")
 _TEMPLATES = {name: _content(os.path.join(_BUILTIN, "templates", name)) for name in os.listdir(f"{_BUILTIN}/templates")}
 
 
-def options_of(provider: Provider) -> dict[str, str]:
-    """What the launcher is told of an agent with this provider."""
-    status = provider.status
-    return Program(
-        ("x",),
-        sources=status.sources,
-        titles_from=status.titles_from,
-        title_map=status.title_map,
-        hook_map=status.hook_map,
-        start_timeout=status.start_timeout,
-        dialogs=status.startup_dialogs,
-        screen_map=status.screen_map,
-        quiet=status.quiet,
-        approve=provider.approve,
-    ).options()
+def state_plan_of(provider: Provider) -> StatePlan:
+    """How the launcher knows the state of an agent with this provider."""
+    return Program(("x",), status=provider.status, approve=provider.approve).state_plan()
 
 
 @PARSERS.of(
     *(_content(os.path.join(_BUILTIN, name)) for name in sorted(os.listdir(_BUILTIN)) if name.endswith(".toml"))
 )
 def provider_file(ground: Ground, data: bytes) -> None:
-    """A provider's file is understood or refused by name; the options for its launcher can be made and kept."""
+    """A provider's file is understood or refused by name; the plan for its launcher can be made and kept."""
     for template, content in _TEMPLATES.items():
         ground.put(ground.layout.at("providers", "templates", template), content)
     name = (re.search(rb'\bid *= *"([a-z]+)"', data) or (b"", b"x"))[1].decode()
     provider = read_provider(ground.put(ground.layout.at("providers", f"{name}.toml"), data), name)
-    options = options_of(provider)
+    plan = LaunchPlan(argv=("x",), env={}, states=state_plan_of(provider))
     path = launch_path(ground.session.root, AGENT)
-    write_launch(path, ["x"], {}, options)
-    assert read_launch(path)[2] == options
+    write_plan(path, plan)
+    assert read_plan(path) == plan
 
 
 def _database() -> bytes:

@@ -9,7 +9,7 @@ from collections import deque
 from mas.http.terminal import _Abuse, _fields
 from mas.pane.cast import Cast
 from mas.pane.osc import ReportFilter, Titles
-from mas.pane.screen import dialog_on, rules_of, state_on
+from mas.pane.screen import dialog_on, known_screens, state_on
 from mas.pane.typed import Typed
 from mas.providers.demo import DemoMessage, Editor
 from mas.providers.provider import Providers
@@ -17,7 +17,7 @@ from mas.runtime.control import _Connection, _Request
 from mas.runtime.runtime import Snapshot
 from mas.runtime.snapshot import _FLAGS, _NUMBERS, drawn
 from mas.store.agent.agentlog import MARK_END, MARK_START
-from tests.fuzz.files import options_of
+from tests.fuzz.files import state_plan_of
 from tests.fuzz.ground import PARSERS, Ground, is_typed
 
 _MESSAGE = b"\x1b[200~[MAS from=person to=00 id=m-0123456789abcdef]\nhello\x1b[201~\r"
@@ -27,9 +27,9 @@ _KEPT_BACK = 6000
 _TYPED = 2000
 _COLUMNS, _ROWS = 80, 24
 _SHIPPED = Providers("/nowhere", {})
-_OPTIONS = [options_of(_SHIPPED.get(name)) for name in _SHIPPED.names()]
-_RULES = [rules_of(known.get("dialogs", ""), known.get("screen_map", "")) for known in _OPTIONS]
-_TITLES = "\n".join(known.get("title_map", "") for known in _OPTIONS)
+_PLANS = [state_plan_of(_SHIPPED.get(name)) for name in _SHIPPED.names()]
+_RULES = [known_screens(plan) for plan in _PLANS]
+_TITLES = tuple(sign for plan in _PLANS for sign in plan.title_map)
 
 
 class Heard(_Connection):

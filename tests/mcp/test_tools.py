@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mas.service.messages.waiters import WaiterLimits
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 from tests.served import Served
 from tests.site import Site, until
 
@@ -85,7 +85,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
 
 
 def environment_of(site: Site, session: str, agent: str) -> dict[str, str]:
-    return read_launch(launch_path(site.session(session), agent))[1]
+    return dict(read_plan(launch_path(site.session(session), agent)).env)
 
 
 @pytest.fixture(params=["stdio", "stdio without a server", "http"])

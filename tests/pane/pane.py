@@ -16,7 +16,8 @@ from threading import Event, Thread
 from typing import Any
 
 import mas.pane
-from mas.store.agent.launch import launch_path, write_launch
+from mas.model.launch import LaunchPlan
+from mas.store.agent.launch_plan import launch_path, write_plan
 from tests.site import AGENTS, Site, until
 
 LAUNCHER = os.path.join(os.path.dirname(mas.pane.__file__), "__main__.py")
@@ -32,13 +33,13 @@ class Pane:
 
     agent = "00"
 
-    def __init__(self, site: Site, argv: Sequence[str], env: Mapping[str, str], options: Mapping[str, str]) -> None:
+    def __init__(self, site: Site, argv: Sequence[str], env: Mapping[str, str], plan: Mapping[str, Any]) -> None:
         self.site = site
         self.session = os.path.join(site.directory, "session")
         self.output = bytearray()
         for name in (f"unit/{self.agent}", "logs", ".mas/launch"):
             os.makedirs(os.path.join(self.session, name), exist_ok=True)
-        write_launch(launch_path(self.session, self.agent), list(argv), dict(env), dict(options))
+        write_plan(launch_path(self.session, self.agent), LaunchPlan(argv=tuple(argv), env=dict(env), **plan))
 
     def start(self, *flags: str, before: str = "", env: Mapping[str, str] | None = None) -> None:
         """Start the launcher; `before` is a shell command that sets its limits."""
@@ -152,13 +153,13 @@ class Pane:
 def pane(
     site: Site,
     *argv: str,
-    options: Mapping[str, str] | None = None,
+    plan: Mapping[str, Any] | None = None,
     agent_env: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Iterator[Pane]:
-    """A pane that runs `argv` as its agent."""
+    """A pane that runs `argv` as its agent; `plan` are further fields of its launch plan."""
     given = {name: site.env[name] for name in ("PATH", *TESTING)}
-    made = Pane(site, argv, {**given, **(agent_env or {})}, options or {})
+    made = Pane(site, argv, {**given, **(agent_env or {})}, plan or {})
     made.start(*how.pop("flags", ()), **how)
     try:
         yield made

@@ -104,7 +104,8 @@ def test_a_recording_shows_what_tmux_shows(bare: Site) -> None:
         "-f", "/dev/null", "new-session", "-d", "-s", "one", *size, "-c", made.session, *launcher, made.session, "00"
     )
     until(lambda: "done" in bare.tmux("capture-pane", "-p", "-t", "one"), "the screen")
-    until(lambda: os.path.exists(cast_of(made)) and "done" in shown(replay(cast_of(made))[1]), "the recording")
+    until(lambda: os.path.exists(cast_of(made)) and os.path.getsize(cast_of(made)), "a recording")
+    until(lambda: "done" in shown(replay(cast_of(made))[1]), "the recording")
     header, events = replay(cast_of(made))
     assert (header["width"], header["height"]) == (90, 25)
     replayed = shown(events).encode().hex()

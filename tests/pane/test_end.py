@@ -237,7 +237,7 @@ def test_a_tmux_that_hangs_loses_nothing_of_the_log(site: Site) -> None:
 
 
 def test_an_agent_ends_when_the_directory_of_its_session_is_removed_and_is_not_started_again(bare: Site) -> None:
-    with pane(bare, "sh", "-c", STUBBORN, options={"restart": "always", "restart_limit": "5"}) as one:
+    with pane(bare, "sh", "-c", STUBBORN, plan={"restart": "always", "restart_limit": 5}) as one:
         one.expect(b"ready")
         agent = one.event("start")["pid"]
         shutil.rmtree(one.session)

@@ -13,21 +13,25 @@ from typing import Any
 
 import psutil
 
+from mas.model.launch import Sign, StatePlan
 from mas.store.agent.answers import ALLOW, give, waiting
 from mas.store.agent.hook_spool import BELL, LARGEST, spool_path
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
 
-OPTIONS = {"spool": "1", "sources": "hooks", "hook_map": "Prompt=working\nStop=idle"}
-ASKING = OPTIONS | {"answer_hook": "Permission", "answer_timeout": "60"}
+STATES = StatePlan(
+    sources=("hooks",), hook_map=(Sign(match="Prompt", state="working"), Sign(match="Stop", state="idle"))
+)
+PLAN = {"spool": True, "states": STATES}
+ASKING = {"spool": True, "states": STATES.but(answer_hook="Permission", answer_timeout=60)}
 
 
 @contextmanager
-def hooked(bare: Site, *argv: str, options: dict[str, str] = OPTIONS) -> Iterator[Pane]:
+def hooked(bare: Site, *argv: str, plan: dict[str, Any] = PLAN) -> Iterator[Pane]:
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, ".mas", "agents", "00"), exist_ok=True)
     env = {"MAS_SESSION_DIR": session, "MAS_AGENT_ID": "00", "MAS_HOOKS": spool_path(session, "00")}
-    with pane(bare, *argv, options=options, agent_env=env) as one:
+    with pane(bare, *argv, plan=plan, agent_env=env) as one:
         until(lambda: os.path.exists(spool(one, BELL)), "the bell")
         yield one
 
@@ -89,7 +93,7 @@ def test_hooks_are_noted_by_the_launcher_in_their_order(bare: Site) -> None:
 
 def test_a_question_is_answered_through_the_launcher(bare: Site) -> None:
     ask = f"Permission={json.dumps({'tool_name': 'Bash', 'tool_input': {'command': 'rm x'}})}"
-    with hooked(bare, *stand_in("hooks"), ask, "Stop", options=ASKING) as one:
+    with hooked(bare, *stand_in("hooks"), ask, "Stop", plan=ASKING) as one:
         (request,) = until(lambda: waiting(one.session, "00"), "the question")
         assert not os.path.exists(one.path("done"))
         assert give(one.session, request, ALLOW)
@@ -101,7 +105,7 @@ def test_a_question_is_answered_through_the_launcher(bare: Site) -> None:
 
 
 def test_a_question_ends_with_the_process_that_asks_and_others_go_on_meanwhile(bare: Site) -> None:
-    with hooked(bare, "sleep", "1000", options=ASKING) as one:
+    with hooked(bare, "sleep", "1000", plan=ASKING) as one:
         name = os.urandom(16).hex()
         with open(spool(one, name), "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -142,7 +146,7 @@ def test_only_files_of_a_bearable_size_are_opened_and_no_link_is_followed(bare: 
 
 def test_nothing_that_stands_where_an_answer_goes_is_written_through(bare: Site) -> None:
     outside = os.path.join(bare.directory, "outside")
-    with hooked(bare, "sleep", "1000", options=ASKING) as one:
+    with hooked(bare, "sleep", "1000", plan=ASKING) as one:
         names = [os.urandom(16).hex() for _ in range(2)]
         os.symlink(outside, spool(one, f"{names[0]}.asked"))
         os.symlink(outside, spool(one, f"{names[1]}.answer"))
@@ -198,7 +202,7 @@ def test_what_a_former_run_left_in_the_way_is_put_away_or_done_without(bare: Sit
         assert not os.path.islink(spool(one))
     os.unlink(os.path.join(place, "hooks", BELL))
     os.mkdir(os.path.join(place, "hooks", BELL))
-    env: dict[str, Any] = {"options": OPTIONS}
+    env: dict[str, Any] = {"plan": PLAN}
     with pane(bare, "echo", "I run", **env) as one:
         one.expect(b"I run")
         assert one.wait() == 0

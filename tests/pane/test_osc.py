@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mas.model.launch import Sign
 from mas.pane import osc
 from mas.pane.osc import Report, ReportFilter, Titles
 from mas.store.agent.agentlog import LONGEST_TEXT
@@ -148,10 +149,16 @@ def test_a_report_inside_an_unfinished_one_is_heard() -> None:
     assert through([b"\x1b]7501;state=wor" + IDLE]) == (b"\x1b]7501;state=wor", [("idle", "", "", "")], [])
 
 
-MAP = "idle=^◇\nworking=^[✦⠀-⣿]\nblocked:permission=Action Required\nnonsense=x\nerror=(\nno line"
+MAP = (
+    Sign(match="^◇", state="idle"),
+    Sign(match="^[✦⠀-⣿]", state="working"),
+    Sign(match="Action Required", state="blocked", kind="permission"),
+    Sign(match="x", state="nonsense"),
+    Sign(match="(", state="error"),
+)
 
 
-def titles(pieces: list[bytes], title_map: str = MAP) -> list[tuple[str, str, str]]:
+def titles(pieces: list[bytes], title_map: tuple[Sign, ...] = MAP) -> list[tuple[str, str, str]]:
     made = Titles(title_map)
     return [(state, kind, text) for piece in pieces for state, kind, _, text in made.feed(piece)]
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import psutil
 
+from mas.model.launch import Sign, StatePlan
 from mas.model.state import State, fold
 from mas.pane.logs import Record
 from mas.pane.states import States
 from mas.store.agent.agentlog import AgentLog
 from tests.pane.pane import Pane, pane, stand_in
 from tests.site import Site, until
+
+BUSY_OR_FREE = (Sign(match="^busy", state="working"), Sign(match="^free", state="idle"))
 
 QUERY = b"\x1b]7501;?\x1b\\"
 
@@ -132,8 +135,8 @@ def test_the_workspace_is_told_what_decides(bare: Site) -> None:
     )
     # One after the other: of what comes in one piece, reports are heard before titles.
     words = [word for number, piece in enumerate(pieces) for word in (f"@{number}", piece.hex())]
-    options = {"sources": "osc7501,title", "title_map": "working=^busy\nidle=^free"}
-    with pane(bare, *stand_in("teller"), *words, options=options) as one:
+    plan = {"states": StatePlan(sources=("osc7501", "title"), title_map=BUSY_OR_FREE)}
+    with pane(bare, *stand_in("teller"), *words, plan=plan) as one:
         for number in range(len(pieces)):
             with open(one.path(str(number)), "w", encoding="ascii"):
                 pass
@@ -158,8 +161,9 @@ def test_the_workspace_is_told_what_decides(bare: Site) -> None:
 
 def test_a_title_that_only_moves_is_no_news(bare: Site) -> None:
     pieces = [f"\x1b]0;{frame} Working\x07".encode() for frame in "⠋⠙⠹⠸⠼⠴"] + [b"\x1b]0;done\x07end"]
-    options = {"sources": "title", "title_map": "working=^[⠀-⣿]\nidle=^done"}
-    with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), options=options) as one:
+    signs = (Sign(match="^[⠀-⣿]", state="working"), Sign(match="^done", state="idle"))
+    plan = {"states": StatePlan(sources=("title",), title_map=signs)}
+    with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), plan=plan) as one:
         one.expect(b"end")
         until(lambda: len(told(one)) == 2, "the states")
         assert told(one) == [("title", "working", "", "⠋ Working"), ("title", "idle", "", "done")]
@@ -170,8 +174,8 @@ def test_a_title_that_only_moves_is_no_news(bare: Site) -> None:
 def test_titles_can_count_from_when_a_hook_was_called(bare: Site) -> None:
     workspace(bare)
     pieces = (b"\x1b]0;busy\x07", b"\x1b]0;free\x07" + report("state=working"))
-    options = {"sources": "title,hooks", "title_map": "working=^busy\nidle=^free", "titles_from": "hooks"}
-    with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), options=options) as one:
+    plan = {"states": StatePlan(sources=("title", "hooks"), title_map=BUSY_OR_FREE, titles_wait=True)}
+    with pane(bare, *stand_in("teller"), *(piece.hex() for piece in pieces), plan=plan) as one:
         until(lambda: told(one) == [("osc7501", "working", "", "")], "what is no title")
         with AgentLog(os.path.join(one.session, "logs", "agent-00.events.jsonl")) as log:
             log.add({"event": "hook", "name": "SessionStart"})
@@ -249,8 +253,8 @@ def test_states_that_wait_are_written_when_there_is_room(bare: Site) -> None:
 
 
 def test_a_shell_works_while_it_runs_a_program(bare: Site) -> None:
-    options = {"sources": "foreground", "foreground": "1"}
-    with pane(bare, "sh", "-i", agent_env={"PS1": "$ ", "ENV": ""}, options=options) as one:
+    plan = {"states": StatePlan(sources=("foreground",))}
+    with pane(bare, "sh", "-i", agent_env={"PS1": "$ ", "ENV": ""}, plan=plan) as one:
         until(lambda: told(one) == [("foreground", "idle", "", "")], "the idle shell")
         one.send(b"sleep 1000\r")
         until(lambda: told(one)[-1][1] == "working", "the working shell")
@@ -263,8 +267,8 @@ def test_a_shell_works_while_it_runs_a_program(bare: Site) -> None:
 
 
 def test_a_program_that_ends_in_silence_is_seen_to_end(bare: Site) -> None:
-    options = {"sources": "foreground", "foreground": "1"}
-    with pane(bare, "sh", "-i", agent_env={"PS1": "", "ENV": ""}, options=options) as one:
+    plan = {"states": StatePlan(sources=("foreground",))}
+    with pane(bare, "sh", "-i", agent_env={"PS1": "", "ENV": ""}, plan=plan) as one:
         one.send(b"stty -echo\r")
         until(lambda: told(one)[-1:] == [("foreground", "idle", "", "")], "the idle shell")
         one.send(b"sleep 2\r")
@@ -290,6 +294,6 @@ def test_a_launcher_that_is_killed_leaves_whole_lines(bare: Site) -> None:
 
 
 def test_the_start_says_by_what_the_state_is_known(bare: Site) -> None:
-    with pane(bare, "true", options={"sources": "osc7501,hooks"}) as one:
+    with pane(bare, "true", plan={"states": StatePlan(sources=("osc7501", "hooks"))}) as one:
         assert one.event("start")["sources"] == ["osc7501", "hooks"]
         assert one.wait() == 0

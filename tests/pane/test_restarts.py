@@ -8,11 +8,10 @@ import signal
 import pytest
 
 from mas.pane.restarts import Restarts
-from mas.store.agent.launch import launch_path, read_launch, write_launch
 from tests.pane.pane import Pane, pane
 from tests.site import Site, until
 
-ALWAYS = {"restart": "always", "restart_limit": "1"}
+ALWAYS = {"restart": "always", "restart_limit": 1}
 
 
 def kinds(one: Pane) -> list[str]:
@@ -29,8 +28,8 @@ def kinds(one: Pane) -> list[str]:
     ],
 )
 def test_a_policy_covers_some_ends(bare: Site, policy: str, script: str, runs: int) -> None:
-    options = {"restart": policy, "restart_limit": "1"}
-    with pane(bare, "sh", "-c", f"echo x >>runs; {script}", options=options) as one:
+    plan = {"restart": policy, "restart_limit": 1}
+    with pane(bare, "sh", "-c", f"echo x >>runs; {script}", plan=plan) as one:
         one.wait()
         with open(one.path("runs"), encoding="utf-8") as file:
             assert file.read() == "x\n" * runs
@@ -40,7 +39,7 @@ def test_a_policy_covers_some_ends(bare: Site, policy: str, script: str, runs: i
 
 def test_what_is_typed_between_two_runs_is_typed_to_nobody(bare: Site) -> None:
     script = "test -e second && { echo up; cat >typed; }; touch second; exit 1"
-    with pane(bare, "sh", "-c", script, options=ALWAYS) as one:
+    with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
         one.expect(b"starts again in 0.5 s")
         one.send(b"rm everything\r")
         one.expect(b"up")
@@ -53,7 +52,7 @@ def test_what_is_typed_between_two_runs_is_typed_to_nobody(bare: Site) -> None:
 def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
     child = "echo $$ >>children; touch up; exec sleep 1000"
     script = f"setsid sh -c '{child}' & while ! test -e up; do sleep 0.01; done; rm up; exit 1"
-    with pane(bare, "sh", "-c", script, options=ALWAYS) as one:
+    with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
         until(lambda: kinds(one).count("start") == 2, "the next run")
         assert len(one.events()[1]["left"]) == 1
         with open(one.path("children"), encoding="utf-8") as file:
@@ -64,8 +63,8 @@ def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: signal.Signals) -> None:
-    options = {"restart": "always", "restart_limit": "9"}
-    with pane(bare, "sh", "-c", "exit 3", options=options) as one:
+    plan = {"restart": "always", "restart_limit": 9}
+    with pane(bare, "sh", "-c", "exit 3", plan=plan) as one:
         one.expect(b"starts again in 2 s")
         one.process.send_signal(number)
         assert one.wait() == 3
@@ -75,7 +74,7 @@ def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: 
 
 def test_an_agent_that_ends_because_its_launcher_is_told_to_is_not_started_again(bare: Site) -> None:
     script = "trap 'exit 3' HUP TERM; echo up; while :; do sleep 0.05; done"
-    with pane(bare, "sh", "-c", script, options=ALWAYS) as one:
+    with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
         one.expect(b"up")
         one.process.send_signal(signal.SIGTERM)
         assert one.wait() == 3
@@ -84,11 +83,9 @@ def test_an_agent_that_ends_because_its_launcher_is_told_to_is_not_started_again
 
 
 def test_a_next_run_goes_on_where_there_is_something_to_go_on_with(bare: Site) -> None:
-    options = {"restart": "always", "restart_limit": "2", "resume_if": "*.log"}
-    with pane(bare, "sh", "-c", "exit 1", options=options) as one:
-        path = launch_path(one.session, one.agent)
-        argv, env, given = read_launch(path)
-        write_launch(path, argv, env, given, ["sh", "-c", "echo going on; exit 4"])
+    plan = {"restart": "always", "restart_limit": 2, "resume_if": "*.log"}
+    plan["resume"] = ("sh", "-c", "echo going on; exit 4")
+    with pane(bare, "sh", "-c", "exit 1", plan=plan) as one:
         one.expect(b"starts again in 1 s")
         assert b"going on" not in one.output
         with open(one.path("a.log"), "w", encoding="utf-8"):

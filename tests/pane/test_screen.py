@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from mas.model.launch import Sign, StatePlan
 from mas.pane.logs import Record
 from mas.pane.screen import Screen
 from mas.pane.states import States
@@ -15,14 +17,17 @@ from tests.pane.pane import pane, stand_in
 from tests.pane.test_reports import news, told, workspace
 from tests.site import Site, short_directory, until
 
-DIALOGS = "blocked:trust=who are you\tsay it\nerror:=broken\t"
-MAP = "idle=ready\\Z\nblocked=y/n\\Z"
+DIALOGS = (
+    Sign(match="who are you", state="blocked", kind="trust", hint="say it"),
+    Sign(match="broken", state="error"),
+)
+MAP = (Sign(match=r"ready\Z", state="idle"), Sign(match=r"y/n\Z", state="blocked"))
 
 
 class Looker:
     """A screen under a clock of its own, and a `tmux` that shows what is in a file."""
 
-    def __init__(self, place: str, **options: str) -> None:
+    def __init__(self, place: str, **states: Any) -> None:
         self.shows = os.path.join(place, "shows")
         self.show("")
         with open(os.path.join(place, "tmux"), "w", encoding="ascii") as file:
@@ -31,7 +36,7 @@ class Looker:
         self.said: list[tuple[str, str, str]] = []
         self.looks: list[float] = []
         self.now = 0.0
-        self.screen = Screen(("/s", "%1"), options, lambda *said: self.said.append(said), 0.0)
+        self.screen = Screen(("/s", "%1"), StatePlan(**states), lambda *said: self.said.append(said), 0.0)
 
     def show(self, text: str) -> None:
         with open(self.shows, "w", encoding="utf-8") as file:
@@ -112,7 +117,7 @@ def test_a_dialog_is_said_once_and_so_is_its_end(place: str) -> None:
 
 
 def test_a_state_is_read_from_a_screen_at_rest_alone(place: str) -> None:
-    seen = Looker(place, screen_map=MAP, quiet="2")
+    seen = Looker(place, screen_map=MAP, quiet=2.0)
     seen.show("ready")
     assert seen.run(60, output=True) == []
     assert seen.run(1.9) == []
@@ -134,7 +139,7 @@ def test_a_state_is_read_from_a_screen_at_rest_alone(place: str) -> None:
 
 
 def test_an_idle_program_is_idle_while_something_is_typed_to_it_and_works_from_enter_on(place: str) -> None:
-    seen = Looker(place, screen_map=MAP, quiet="1")
+    seen = Looker(place, screen_map=MAP, quiet=1.0)
     seen.show("ready")
     seen.run(5)
     assert seen.said == [("idle", "", "")]
@@ -174,7 +179,7 @@ def test_an_idle_program_is_idle_while_something_is_typed_to_it_and_works_from_e
 
 
 def test_a_program_is_starting_until_its_screen_is_known(place: str) -> None:
-    seen = Looker(place, screen_map=MAP, quiet="1", dialogs=DIALOGS)
+    seen = Looker(place, screen_map=MAP, quiet=1.0, dialogs=DIALOGS)
     for text in ("loading", "who are you?", "loading"):
         seen.show(text)
         seen.run(2, output=True)
@@ -225,10 +230,10 @@ def test_silence_is_told_once_and_only_if_nobody_spoke(bare: Site) -> None:
 
 def test_no_tmux_at_all_stops_no_byte_and_no_state(bare: Site) -> None:
     workspace(bare)
-    options = {"sources": "osc7501,screen", "dialogs": DIALOGS, "start_timeout": "1"}
+    plan = {"states": StatePlan(sources=("osc7501", "screen"), dialogs=DIALOGS, start_timeout=1.0)}
     pieces = (b"who are you?".hex(), "@go", b"\x1b]7501;state=idle\x1b\\welcome".hex())
     environ = {"TMUX": "/nowhere/socket,1,0", "TMUX_PANE": "%0"}
-    with pane(bare, *stand_in("teller"), *pieces, options=options, env=environ, before="PATH=/nowhere") as one:
+    with pane(bare, *stand_in("teller"), *pieces, plan=plan, env=environ, before="PATH=/nowhere") as one:
         one.expect(b"who are you?")
         until(lambda: [state[:2] for state in told(one)] == [("launcher", "unknown")], "the silence")
         with open(one.path("go"), "w", encoding="ascii"):

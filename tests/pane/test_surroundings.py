@@ -8,6 +8,7 @@ import resource
 import sys
 from typing import Any
 
+from mas.store.agent.launch_plan import launch_path
 from tests.pane.pane import TESTING, Pane, pane, stand_in
 from tests.site import Site
 
@@ -78,8 +79,8 @@ def test_arguments_arrive_as_they_were_given(bare: Site) -> None:
 
 def test_an_agent_has_the_limit_on_open_files_that_it_was_given(bare: Site) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    assert report(bare, options={"nofile": "123"})["files"] == [123, hard]
-    assert report(bare, options={"nofile": "999999999"})["files"] == [hard if hard > 0 else 999999999, hard]
+    assert report(bare, plan={"nofile": 123})["files"] == [123, hard]
+    assert report(bare, plan={"nofile": 999999999})["files"] == [hard if hard > 0 else 999999999, hard]
 
 
 def test_an_agent_has_the_signals_as_any_program_does(bare: Site) -> None:
@@ -127,6 +128,33 @@ def test_the_launcher_imports_little_and_only_of_the_standard_library(bare: Site
         lines = [line for line in one.output.decode(errors="replace").splitlines() if line.startswith("import time:")]
     modules = {line.rsplit("|", 1)[1].strip() for line in lines[1:]}
     ours = {name for name in modules if name.split(".")[0] == "mas"}
-    assert ours >= {"mas.pane.launcher", "mas.pane.logs", "mas.pane.processes", "mas.store.agent.launch"}
+    assert ours >= {"mas.pane.launcher", "mas.pane.logs", "mas.pane.processes", "mas.store.agent.launch_plan"}
     assert {name.split(".")[0] for name in modules - ours} <= sys.stdlib_module_names | {"zipimport"}
     assert modules & SLOW == set()
+
+
+def test_a_launcher_runs_what_the_version_before_wrote_down(bare: Site) -> None:
+    made = Pane(bare, ("true",), {}, {})
+    path = bare.env["PATH"]
+    with open(launch_path(made.session, made.agent), "w", encoding="utf-8") as file:
+        file.write(f"=sh\0=-c\0=echo $A; exit 3\0\0PATH={path}\0A=as before\0\0nofile=1024\0sources=osc7501,title")
+    made.start()
+    try:
+        assert made.wait() == 3
+        assert b"as before" in made.output
+        assert made.event("start")["sources"] == ["osc7501", "title"]
+    finally:
+        made.close()
+
+
+def test_a_launcher_that_cannot_read_its_plan_says_so_and_what_helps(bare: Site) -> None:
+    made = Pane(bare, ("true",), {}, {})
+    with open(launch_path(made.session, made.agent), "w", encoding="utf-8") as file:
+        file.write("3\n{}")
+    made.start()
+    try:
+        assert made.wait() == 127
+        assert made.event("exit")["reason"].endswith("start it again: mas restart-agent session 00")
+        assert b"did not start: its launch file is damaged, or of a newer MAS" in made.output
+    finally:
+        made.close()

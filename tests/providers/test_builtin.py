@@ -14,7 +14,7 @@ import pytest
 
 from mas.model.errors import NoProgram
 from mas.model.team import Agent
-from mas.pane.screen import dialog_on, rules_of, state_on
+from mas.pane.screen import dialog_on, known_screens, state_on
 from mas.providers.provider import AgentHome, Program, Providers
 from mas.store.files.matching import is_any
 from tests.site import short_directory
@@ -85,7 +85,7 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     # Its own default lets it run commands that nobody was asked about.
     assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
     assert tools_of(json.loads(files[f"{STATE}/mas-mcp.json"])["mcpServers"]["mas"]) == TOOLS_PASSED
-    assert set(hooks) == set(dict(found.hook_map))
+    assert set(hooks) == {sign.match for sign in found.status.hook_map}
     for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
         assert group["hooks"][0]["command"].endswith(f"mas hook {event}")
     ((path, text),) = found.seed
@@ -126,7 +126,7 @@ def test_gemini_is_started_with_its_own_home_and_the_role_as_its_memory(place: s
     settings = json.loads(files[f"{STATE}/.gemini/settings.json"])
     assert settings["security"]["folderTrust"]["enabled"] is False
     # That it has started means no state, but that its titles can be believed.
-    assert set(settings["hooks"]) == {"SessionStart", *dict(found.hook_map)}
+    assert set(settings["hooks"]) == {"SessionStart", *(sign.match for sign in found.status.hook_map)}
     assert tools_of(settings["mcpServers"]["mas"]) == TOOLS_PASSED
     assert files[f"{STATE}/.gemini/GEMINI.md"] == f"{HOME.role}\n"
 
@@ -207,8 +207,7 @@ SCREENS = list(screens())
 def read(name: str, screen: str) -> tuple[tuple[str, str, str] | None, str]:
     """The dialog that a provider sees on a screen, and the state it reads there."""
     status = Providers("/nowhere", {}).get(name).status
-    options = Program((), dialogs=status.startup_dialogs, screen_map=status.screen_map).options()
-    dialogs, states = rules_of(options.get("dialogs", ""), options.get("screen_map", ""))
+    dialogs, states = known_screens(Program((), status=status).state_plan())
     lines = screen.rstrip().split("\n")
     return dialog_on(lines, dialogs), state_on(lines, states)[0]
 
@@ -263,4 +262,5 @@ def test_aiders_prompt_is_told_from_all_else_it_ends_with(end: str, state: str) 
 )
 def test_titles_tell_states(name: str, title: str, state: str | None) -> None:
     titles = Providers("/nowhere", {}).get(name).status.title_map
-    assert next((known for known, pattern in titles if re.search(pattern, title)), None) == state
+    found = next((sign for sign in titles if re.search(sign.match, title)), None)
+    assert (found and ":".join(filter(None, (found.state, found.kind)))) == state

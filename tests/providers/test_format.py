@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from mas.model.errors import BadInput
-from mas.providers.format import Dialog, read_provider
+from mas.model.launch import Sign
+from mas.providers.format import read_provider
 from tests.site import short_directory
 
 ALL = """
@@ -78,13 +79,19 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
     assert mine.status.start_timeout == 30
     assert mine.status.titles_from == "hooks"
-    assert mine.status.title_map == (("working", "^x"), ("blocked:permission", "^y"))
-    assert mine.status.screen_map == (("idle", "^y$"), ("blocked", "z"))
+    assert mine.status.title_map == (
+        Sign(match="^x", state="working"),
+        Sign(match="^y", state="blocked", kind="permission"),
+    )
+    assert mine.status.screen_map == (Sign(match="^y$", state="idle"), Sign(match="z", state="blocked"))
     assert mine.status.quiet == 2
-    assert mine.status.hook_map == (("Took", "working"), ("Asks", "blocked:permission"))
+    assert mine.status.hook_map == (
+        Sign(match="Took", state="working"),
+        Sign(match="Asks", state="blocked", kind="permission"),
+    )
     assert mine.status.startup_dialogs == (
-        Dialog("trust", "blocked", "trust", "see {workspace}"),
-        Dialog("x", "error", "", ""),
+        Sign(match="trust", state="blocked", kind="trust", hint="see {workspace}"),
+        Sign(match="x", state="error"),
     )
 
 

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from mas.model.errors import BadInput, NoProgram
+from mas.model.launch import Sign, StatePlan
 from mas.model.team import Agent
 from mas.providers.provider import AgentHome, Providers
 from mas.runtime import host
@@ -164,22 +165,20 @@ def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Provi
 
 
 def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place: str) -> None:
-    assert providers.program(by("shell")).options() == {
-        "sources": "foreground", "foreground": "1", "start_timeout": "60",
-    }  # fmt: skip
-    assert providers.program(by("demo")).options() == {
-        "sources": "osc7501", "start_timeout": "60", "quit_keys": "03", "quit_timeout": "5",
-    }  # fmt: skip
-    assert providers.program(run("sh")).options() == {}
+    assert providers.program(by("shell")).state_plan() == StatePlan(sources=("foreground",), start_timeout=60)
+    demo = providers.program(by("demo"))
+    assert demo.state_plan() == StatePlan(sources=("osc7501",), start_timeout=60)
+    assert (demo.quit_keys(), demo.stop.timeout) == (("03",), 5)
+    assert providers.program(run("sh")).state_plan() == StatePlan()
     written(place, GOOD + '[status]\nsources = ["hooks", "title"]\ntitle_map = { idle = "^=", working = "a=b" }\n'
             'titles_from = "hooks"\nhook_map = { Stop = "idle" }')  # fmt: skip
-    assert providers.program(by("mine")).options() == {
-        "sources": "hooks,title",
-        "start_timeout": "60",
-        "titles_from": "hooks",
-        "title_map": "idle=^=\nworking=a=b",
-        "hook_map": "Stop=idle",
-    }
+    assert providers.program(by("mine")).state_plan() == StatePlan(
+        sources=("hooks", "title"),
+        start_timeout=60,
+        titles_wait=True,
+        title_map=(Sign(match="^=", state="idle"), Sign(match="a=b", state="working")),
+        hook_map=(Sign(match="Stop", state="idle"),),
+    )
 
 
 def test_the_launcher_is_told_what_to_look_for_on_a_screen(providers: Providers, place: str) -> None:
@@ -191,12 +190,15 @@ startup_dialogs = [
     { match = 'a=b', report = 'blocked:trust', hint = 'trust {workspace} first' },
     { match = 'c', report = 'error' },
 ]""")  # fmt: skip
-    assert providers.program(by("mine"), AgentHome(workspace="/a\tb\nc/{model}")).options() == {
-        "sources": "screen",
-        "dialogs": "blocked:trust=a=b\ttrust /a b c/{model} first\nerror:=c\t",
-        "screen_map": "idle=^> ?$\nblocked=y=n",
-        "quiet": "0.5",
-    }
+    assert providers.program(by("mine"), AgentHome(workspace="/a\tb\nc/{model}")).state_plan() == StatePlan(
+        sources=("screen",),
+        dialogs=(
+            Sign(match="a=b", state="blocked", kind="trust", hint="trust /a b c/{model} first"),
+            Sign(match="c", state="error"),
+        ),
+        screen_map=(Sign(match="^> ?$", state="idle"), Sign(match="y=n", state="blocked")),
+        quiet=0.5,
+    )
 
 
 @pytest.mark.parametrize(

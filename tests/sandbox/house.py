@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from mas.model.launch import Rules
 from mas.runtime.sandbox.probe import landlock_abi
-from mas.runtime.sandbox.rules import Rules, to_options
 from tests.pane.pane import Pane, pane
 from tests.site import AGENTS, REPOSITORY, Site
 
@@ -89,12 +89,12 @@ class House:
             "hide": (self.path("hidden"), self.path("plain/key"), self.path("hidden/inner/shown/secret")),
             "binds": ((self.path("tmp"), "/tmp"), (self.path("tmp2"), "/var/tmp")) if self.tier == "A" else (),
         }
-        return Rules(self.tier, self.how, **{**given, **more})
+        return Rules(tier=self.tier, how=self.how, **{**given, **more})
 
-    def pane(self, *argv: str, options: dict[str, str] | None = None, **how: Any) -> AbstractContextManager[Pane]:
+    def pane(self, *argv: str, plan: dict[str, Any] | None = None, **how: Any) -> AbstractContextManager[Pane]:
         """A pane that runs `argv` behind the walls; `rules` may be others."""
         rules = how.pop("rules", None) or self.rules()
-        return pane(self.site, *argv, options={**to_options(rules), **(options or {})}, **how)
+        return pane(self.site, *argv, plan={"isolation": rules, **(plan or {})}, **how)
 
     def attempts(self, tries: Sequence[str], report: str = "", **how: Any) -> dict[str, Any]:
         """How each of the attempts went, from inside."""

@@ -8,6 +8,7 @@ import signal
 import psutil
 import pytest
 
+from mas.model.launch import StatePlan
 from tests.pane.pane import stand_in
 from tests.pane.test_end import STUBBORN, is_gone, last_line
 from tests.pane.test_surroundings import SLOW
@@ -36,12 +37,12 @@ def test_ctrl_c_and_the_size_reach_the_agent(house: House) -> None:
 
 
 def test_job_control_works_and_the_foreground_is_seen(house: House) -> None:
-    options = {"sources": "foreground", "foreground": "1"}
+    plan = {"states": StatePlan(sources=("foreground",))}
 
     def state() -> str:
         return ["", *(str(event["state"]) for event in one.events() if event["event"] == "state")][-1]
 
-    with house.pane("sh", "-i", options=options, agent_env={"PS1": "", "ENV": ""}) as one:
+    with house.pane("sh", "-i", plan=plan, agent_env={"PS1": "", "ENV": ""}) as one:
         until(lambda: state() == "idle", "the idle shell")
         one.send(b"sleep 1000\r")
         until(lambda: state() == "working", "a job")
@@ -116,7 +117,7 @@ def test_a_keeper_that_is_killed_takes_the_agent_with_it(viewed: House) -> None:
 def test_an_agent_runs_again_behind_the_same_walls(house: House) -> None:
     plain = house.path("plain/file")
     script = f"echo x >> runs; echo y >> {plain} || echo refused; exit 1"
-    with house.pane("sh", "-c", script, options={"restart": "on-failure", "restart_limit": "1"}) as one:
+    with house.pane("sh", "-c", script, plan={"restart": "on-failure", "restart_limit": 1}) as one:
         assert one.wait() == 1
         assert one.output.count(b"refused") == 2
         assert [event["event"] for event in one.events()] == ["start", "exit"] * 2

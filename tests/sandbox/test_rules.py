@@ -1,44 +1,21 @@
-"""Rules as they are kept in a launch file, and the filter of system calls as both machines would run it."""
+"""The steps by which rules are laid over the file system, and the filter of system calls on both machines."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from mas.model.launch import Rules
 from mas.runtime.sandbox import seccomp
-from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.view import steps
-from mas.store.agent.launch import read_launch, write_launch
-from tests.site import short_directory
 
-PATHS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map("/".__add__)).map(tuple)
 ALLOW = 0x7FFF0000
 MACHINES = {"x86_64": 0, "aarch64": 1}
 
 
-@given(PATHS, PATHS, PATHS, st.none() | st.lists(st.integers(0, 65535)).map(tuple))
-def test_rules_come_out_of_a_launch_file_as_they_went_in(
-    write: tuple[str, ...], read: tuple[str, ...], hide: tuple[str, ...], ports: tuple[int, ...] | None
-) -> None:
-    binds = tuple(zip(write, read, strict=False))
-    rules = Rules("A", "bwrap", write=write, read=read, hide=hide, binds=binds, ports=ports, account=(1, 2))
-    with short_directory() as directory:
-        path = os.path.join(directory, "launch")
-        write_launch(path, ["x"], {}, {"other": "1"} | to_options(rules))
-        assert from_options(read_launch(path)[2]) == rules
-
-
-def test_no_rules_are_no_isolation() -> None:
-    assert from_options({"nofile": "1024", "isolated": "x"}) is None
-
-
 def test_steps_go_from_the_top_down_and_leave_out_what_changes_nothing() -> None:
     rules = Rules(
-        "A",
-        "namespaces",
+        tier="A",
+        how="namespaces",
         write=("/h/u/w", "/h/u/w/x", "/s/own"),
         read=("/usr", "/h/u/r", "/t/back"),
         hide=("/h/u/r/key", "/h", "/h/u/other", "/t/gone"),

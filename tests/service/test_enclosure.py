@@ -12,10 +12,10 @@ import mas
 from mas.model.errors import BadInput, Corrupt
 from mas.model.ids import SessionId
 from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier, parse_session_limits
+from mas.model.launch import Rules
 from mas.model.run import Run, parse_run
 from mas.model.team import Team, team_named
 from mas.providers.provider import Program
-from mas.runtime.sandbox.rules import Rules
 from mas.service.isolation.account import account_for, find_account
 from mas.service.isolation.enclosure import Enclosure, choose_isolation, limits_of, policy_of
 from mas.service.isolation.tiers import Machine, Tiers
@@ -307,8 +307,8 @@ def test_a_program_behind_links_in_the_home_is_called_by_where_it_is(house: Hous
     real = os.path.join(house.home, "dotfiles/bin")
     walls = house.walls()
     assert walls.environment("00", f"/usr/bin:{path}")["PATH"] == f"/usr/bin:{real}"
-    assert walls.argv((f"{path}/tool", "-x"), path) == [f"{real}/tool", "-x"]
-    assert walls.argv(("/usr/bin/env", "x"), path) == ["/usr/bin/env", "x"]
+    assert walls.argv((f"{path}/tool", "-x"), path) == (f"{real}/tool", "-x")
+    assert walls.argv(("/usr/bin/env", "x"), path) == ("/usr/bin/env", "x")
     assert what(house.rules(path=real), f"{real}/tool") == "read"
 
 

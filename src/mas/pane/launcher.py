@@ -16,13 +16,14 @@ import time
 
 from mas.pane.processes import Process, adopt_orphans, die_with_parent
 from mas.pane.terminal import copy_size, size_of, write_and_wait
-from mas.store.agent.launch import launch_path, read_launch, was_cut_short
+from mas.store.agent.launch_plan import launch_path, read_plan, was_cut_short
 from mas.store.files.descriptors import DIRECTORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mas.model.launch import LaunchPlan, Rules
     from mas.pane.home import Home
     from mas.pane.hooks import Hooks
     from mas.pane.logs import Record
@@ -66,19 +67,24 @@ def main(session_dir: str, agent: str) -> int:
     """Run the agent and answer its exit status."""
     # What waited at the gate left its lock open; an agent gets its terminal and nothing else.
     os.closerange(3, 16)
-    argv, env, options = read_launch(launch_path(session_dir, agent))
-    if "opener" in options and was_cut_short(session_dir, options["opener"]):
+    try:
+        plan = read_plan(launch_path(session_dir, agent))
+    except (OSError, ValueError) as error:
+        command = f"mas restart-agent {os.path.basename(session_dir)} {agent}"
+        return _refuse(session_dir, agent, f"{error}; start it again: {command}")
+    if plan.opener and was_cut_short(session_dir, plan.opener):
         return _refuse(session_dir, agent, "starting the session was interrupted")
     try:
-        _enter_unit(session_dir, agent, options.get("lazy"))
+        _enter_unit(session_dir, agent, plan.lazy)
     except OSError as error:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
-    environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | env
+    environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | dict(plan.env)
     adopt_orphans()
-    runner = _Runner(session_dir, agent, environ.get("TERM", ""), options, _hooks(session_dir, agent, options))
+    runner = _Runner(session_dir, agent, environ.get("TERM", ""), plan, _hooks(session_dir, agent, plan))
+    argv = plan.argv
     while True:
         try:
-            process, master, slave = _spawn(argv, environ, options)
+            process, master, slave = _spawn(argv, environ, plan)
         except Refused as refused:
             return _refuse(session_dir, agent, f"cannot be isolated: {refused}")
         except OSError as error:
@@ -89,17 +95,17 @@ def main(session_dir: str, agent: str) -> int:
             if runner.is_homeless:
                 _close_pane(runner.home)
             return code if code >= 0 else 128 - code
-        argv = _argv_again(launch_path(session_dir, agent), argv, options.get("resume_if", ""))
+        argv = _argv_again(plan)
 
 
 class _Runner:
     """Runs the agent once or, as its policy has it, several times."""
 
-    def __init__(self, session_dir: str, agent: str, term: str, options: dict[str, str], hooks: Hooks | None) -> None:
+    def __init__(self, session_dir: str, agent: str, term: str, plan: LaunchPlan, hooks: Hooks | None) -> None:
         self._session_dir = session_dir
         self._agent = agent
         self._term = term
-        self._options = options
+        self._plan = plan
         self._hooks = hooks
         self._record: Record | None = None
         self._relay: Relay | None = None
@@ -110,7 +116,7 @@ class _Runner:
         # Only now: the agent is on its way, and has not waited for this.
         from mas.pane.leftovers import kill_descendants, left_behind
         from mas.pane.logs import Record
-        from mas.pane.relay import Relay, sources_of
+        from mas.pane.relay import Relay
 
         record = self._record = self._record or Record(self._session_dir, self._agent)
         record.film(*size_of(master), self._term)
@@ -120,16 +126,16 @@ class _Runner:
             pid=process.pid,
             launcher=os.getpid(),
             program=program,
-            sources=list(sources_of(self._options)),
+            sources=list(self._plan.states.sources),
             **restarts,
         )
         pipe = (self._relay.wake, self._relay.waker) if self._relay else None
-        self._relay = Relay(process, master, record, self._options, pipe, self._hooks)
+        self._relay = Relay(process, master, record, self._plan, pipe, self._hooks)
         status = self._relay.run()
         self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE, process.keepers)
         code = os.waitstatus_to_exitcode(status)
-        self._limit = self._relay.held.ended(code) if self._relay.held else ""
+        self._limit = self._relay.limits.ended(code) if self._relay.limits else ""
         os.close(master)
         if process.ended >= 0:
             os.close(process.ended)
@@ -166,12 +172,11 @@ class _Runner:
 
     def _policy_on(self, code: int) -> tuple[float | None, str]:
         """How long to wait before the agent runs again, if it does; and what there is to say about it."""
-        policy = self._options.get("restart")
-        if not policy or not self._relay or not self._relay.may_go_on(0):
+        if not self._plan.restart or not self._relay or not self._relay.may_go_on(0):
             return None, ""
         from mas.pane.restarts import Restarts
 
-        restarts = self._restarts or Restarts(policy, int(self._options.get("restart_limit", "0")))
+        restarts = self._restarts or Restarts(self._plan.restart, self._plan.restart_limit)
         if not restarts.covers(code):
             return None, ""
         pause = restarts.pause()
@@ -201,9 +206,9 @@ class _Runner:
         _say(f"agent {self._agent} exited: {how}")
 
 
-def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | None:
+def _hooks(session_dir: str, agent: str, plan: LaunchPlan) -> Hooks | None:
     """Where the agent's hooks are heard, if it has some and cannot write them down itself."""
-    if not options.get("spool"):
+    if not plan.spool:
         return None
     from mas.pane.hooks import Hooks
 
@@ -214,16 +219,11 @@ def _hooks(session_dir: str, agent: str, options: dict[str, str]) -> Hooks | Non
         return None
 
 
-def _argv_again(path: str, argv: list[str], resume_if: str) -> list[str]:
+def _argv_again(plan: LaunchPlan) -> tuple[str, ...]:
     """What to run once more: what goes on with the conversation, where there is one."""
-    from mas.store.agent.launch import read_resume
     from mas.store.files.matching import is_any
 
-    try:
-        resume = read_resume(path)
-    except (OSError, ValueError):
-        return argv
-    return resume if resume and (not resume_if or is_any(resume_if)) else argv
+    return plan.resume if plan.resume and (not plan.resume_if or is_any(plan.resume_if)) else plan.argv
 
 
 def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
@@ -247,7 +247,7 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
     os.close(fd)
 
 
-def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) -> tuple[Process, int, int]:
+def _spawn(argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan) -> tuple[Process, int, int]:
     """Start the program as leader of a new terminal session; `OSError` if it cannot be run, `Refused` if not so.
 
     Answers the process and both ends of the terminal. Whoever runs it keeps the agent's end open too: a terminal that
@@ -256,8 +256,11 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
     master, slave = os.openpty()
     copy_size(slave)
     try:
-        start = _start_isolated if "isolation" in options else _start
-        return start(argv, environ, options, (master, slave)), master, slave
+        if plan.isolation:
+            process = _start_isolated(plan.isolation, argv, environ, _limiter(plan), (master, slave))
+        else:
+            process = _start(argv, environ, _limiter(plan), slave)
+        return process, master, slave
     except (Refused, OSError):
         os.close(master)
         os.close(slave)
@@ -265,24 +268,19 @@ def _spawn(argv: list[str], environ: dict[str, str], options: dict[str, str]) ->
 
 
 def _start_isolated(
-    argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]
+    rules: Rules, argv: tuple[str, ...], environ: dict[str, str], limit: Callable[[], None], terminal: tuple[int, int]
 ) -> Process:
     """Start the program behind the walls that its rules say."""
     from mas.runtime.sandbox.enter import SandboxFailed, SandboxProgram, start
-    from mas.runtime.sandbox.rules import from_options
 
-    rules = from_options(options)
-    assert rules is not None
     try:
-        started = start(rules, SandboxProgram(argv, environ, _limiter(options)), *terminal)
+        started = start(rules, SandboxProgram(argv, environ, limit), *terminal)
     except SandboxFailed as refused:
         raise Refused(str(refused)) from None
     return Process(started.agent, started.keepers, started.ended)
 
 
-def _start(argv: list[str], environ: dict[str, str], options: dict[str, str], terminal: tuple[int, int]) -> Process:
-    _, slave = terminal
-    limit = _limiter(options)
+def _start(argv: tuple[str, ...], environ: dict[str, str], limit: Callable[[], None], slave: int) -> Process:
     failed, report = os.pipe()
     child = os.fork()
     if child == 0:
@@ -311,26 +309,27 @@ def _start(argv: list[str], environ: dict[str, str], options: dict[str, str], te
     return Process(child)
 
 
-def _limit_files(soft: str | None) -> None:
+def _limit_files(soft: int | None) -> None:
     """A server of ours runs with a raised descriptor limit; programs expect the usual one."""
     if soft:
         import resource
 
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(int(soft), hard) if hard > 0 else int(soft), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard) if hard > 0 else soft, hard))
 
 
-def _limiter(options: dict[str, str]) -> Callable[[], None]:
+def _limiter(plan: LaunchPlan) -> Callable[[], None]:
     """What the process that is to become the agent calls to take no more of the machine than it may."""
-    if "limits" not in options:
-        return lambda: _limit_files(options.get("nofile"))
+    limits = plan.limits
+    if limits is None:
+        return lambda: _limit_files(plan.nofile)
     from mas.runtime.limits.apply import enter, user_namespace
 
     outside = user_namespace()
 
     def limit() -> None:
-        _limit_files(options.get("nofile"))
-        enter(options, user_namespace() != outside)
+        _limit_files(plan.nofile)
+        enter(limits, user_namespace() != outside)
 
     return limit
 

@@ -15,33 +15,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mas.model.launch import LimitPlan
+
 _BETWEEN = 0.5
 _BETWEEN_COUNTS = 2.0
 _XFSZ = 25
-_SCOPE = "scope:"
 # A program's end by a signal, as its parent hears of it: itself, or as a shell or an init of its own puts it.
 _KILLED = (-SIGKILL, 128 + SIGKILL)
 _TOO_LARGE = (-_XFSZ, 128 + _XFSZ)
 
 
-class Held:
+class LimitWatch:
     """The limits of one run of an agent. `warn` hears of those that were reached without ending it.
 
     All below this process is the agent's, but for those `spared`: they keep it, and tell how it ended.
     """
 
-    def __init__(
-        self, options: dict[str, str], spared: tuple[int, ...], now: float, warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, plan: LimitPlan, spared: tuple[int, ...], now: float, warn: Callable[[str], None]) -> None:
         self.due: float | None = None
         """When to look, by the monotonic clock."""
-        self._options = options
+        self._plan = plan
         self._spared = spared
         self._warn = warn
         self._ended_by = ""
-        self._memory = int(options.get("sum_memory", "0"))
-        self._processes = int(options.get("sum_processes", "0"))
-        self._counted = {what: self._count(what) for what in ("memory", "processes") if options.get(f"count_{what}")}
+        self._memory, self._processes = plan.most_memory, plan.most_processes
+        self._counted = {what: self._count(what) for what in plan.counts}
         self._peak = _peak() if self._memory else 0
         if self._memory or self._processes or self._counted:
             self.due = now + _BETWEEN
@@ -65,7 +63,7 @@ class Held:
         # One that grew faster than this looks was refused more by the kernel, and gave up.
         if code != 0 and self._memory and _peak() > max(self._memory, self._peak):
             return self._words("memory")
-        if code in _TOO_LARGE and "limit_file_size" in self._options:
+        if code in _TOO_LARGE and self._plan.file_size:
             return self._words("file_size")
         for what in self._counted:
             if self._has_risen(what):
@@ -73,17 +71,17 @@ class Held:
         return ""
 
     def _words(self, what: str) -> str:
-        return self._options.get(f"words_{what}", f"{what} limit reached")
+        return self._plan.words.get(what, f"{what} limit reached")
 
     def _has_risen(self, what: str) -> bool:
         before, self._counted[what] = self._counted[what], self._count(what)
         return self._counted[what] > before
 
     def _count(self, what: str) -> int:
-        """How often the kernel has held the agent to a limit: `count_…` names the file and the word in it."""
-        path, _, word = self._options[f"count_{what}"].rpartition(" ")
-        if path.startswith(_SCOPE):
-            path = _in_own_group(path.removeprefix(_SCOPE))
+        """How often the kernel has held the agent to a limit."""
+        path, word = self._plan.counts[what]
+        if not path.startswith("/"):
+            path = _in_own_group(path)
         try:
             with open(path, encoding="ascii") as file:
                 return next((int(line.split()[1]) for line in file if line.startswith(f"{word} ")), 0)

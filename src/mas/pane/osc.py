@@ -11,6 +11,12 @@ from __future__ import annotations
 
 from mas.store.agent.agentlog import LONGEST_TEXT, plain
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+
+    from mas.model.launch import Sign
+
 _BEGIN = b"\x1b]7501;"
 _LONGEST = 5000
 _CONTROLS = bytes([*range(0x20), 0x7F])
@@ -132,13 +138,12 @@ def _text(value: bytes) -> str:
 class Titles:
     """Watches the titles an agent gives its terminal, and knows what some of them mean.
 
-    `title_map` has lines `state=regex` or `state:kind=regex`; the first that is found in a title decides, and a title
-    that none is found in says nothing.
+    The first sign that is found in a title decides, and a title that none is found in says nothing.
     """
 
-    def __init__(self, title_map: str) -> None:
-        self._map = title_map
-        self._rules: list[tuple[object, str, str]] | None = None
+    def __init__(self, signs: tuple[Sign, ...]) -> None:
+        self._signs = [sign for sign in signs if sign.state.encode() in _STATES]
+        self._known: list[tuple[re.Pattern[str], Sign]] | None = None
         self._held = b""
 
     def feed(self, data: bytes) -> list[Report]:
@@ -172,26 +177,11 @@ class Titles:
         if len(title) > _LONGEST_TITLE:
             return []
         text = plain(title, LONGEST_TEXT)
-        if self._rules is None:
-            self._rules = _rules(self._map)
-        for pattern, state, kind in self._rules:
-            if pattern.search(text):  # type: ignore[attr-defined] # `re` is not imported before a title is seen
-                return [(state, kind, "", text)]
+        if self._known is None:
+            from mas.pane.signs import compiled
+
+            self._known = compiled(self._signs)
+        for pattern, sign in self._known:
+            if pattern.search(text):
+                return [(sign.state, sign.kind, "", text)]
         return []
-
-
-def _rules(title_map: str) -> list[tuple[object, str, str]]:
-    import re  # 5 ms, paid by nobody who gives no titles
-
-    rules: list[tuple[object, str, str]] = []
-    for line in title_map.split("\n"):
-        what, equals, pattern = line.partition("=")
-        state, _, kind = what.strip().partition(":")
-        if not equals or state.encode() not in _STATES:
-            continue
-        try:
-            rules.append((re.compile(pattern), _STATES[state.encode()], kind))
-        except re.error:
-            # Checked where providers are read; here it is too late to complain to anybody.
-            continue
-    return rules

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.model.launch import LaunchPlan
+
 # Programs that want a key twice want to see that it was pressed twice.
 _BETWEEN = 0.1
 
@@ -11,11 +15,11 @@ _BETWEEN = 0.1
 class Quit:
     """A program that was asked to end. It is asked only while it has its terminal to itself."""
 
-    def __init__(self, options: dict[str, str], terminal: int, agent: int, now: float) -> None:
+    def __init__(self, plan: LaunchPlan, terminal: int, agent: int, now: float) -> None:
         self.due: float | None = now
         """When there is something to do, by the monotonic clock."""
-        self._keys = [bytes.fromhex(key) for key in options.get("quit_keys", "").split()]
-        self._until = now + float(options.get("quit_timeout", "0"))
+        self._keys = [bytes.fromhex(key) for key in plan.quit_keys]
+        self._until = now + plan.quit_timeout
         self._terminal = terminal
         self._agent = agent
 

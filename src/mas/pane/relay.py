@@ -7,7 +7,6 @@ import os
 import select
 import time
 
-from mas.pane.foreground import Foreground
 from mas.pane.logs import Record
 from mas.pane.osc import ReportFilter, Titles
 from mas.pane.processes import Process
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from mas.model.launch import LaunchPlan
+    from mas.pane.foreground import Foreground
     from mas.pane.hooks import Hooks
-    from mas.pane.limits import Held
+    from mas.pane.limits import LimitWatch
     from mas.pane.quit import Quit
     from mas.pane.screen import Screen
 
@@ -45,7 +46,7 @@ _ANSWERS = 16
 
 
 class Relay:
-    """Runs until the agent has ended. `options` say by which sources its state is known.
+    """Runs until the agent has ended. `plan` says by which sources its state is known.
 
     `pipe` is that of an agent that ran here before, by which signals are heard without a gap. `hooks` are heard here
     where the agent cannot write them down itself.
@@ -56,7 +57,7 @@ class Relay:
         process: Process,
         master: int,
         record: Record,
-        options: dict[str, str],
+        plan: LaunchPlan,
         pipe: tuple[int, int] | None = None,
         hooks: Hooks | None = None,
     ) -> None:
@@ -72,19 +73,18 @@ class Relay:
         self.to_pane = bytearray()
         self.pane_open = True
         self.master_open = True
-        self.options = options
+        self.plan = plan
         self.quit: Quit | None = None
         self.kill = _Deadline()
         self.is_told_to_end = False
         now = time.monotonic()
         self.reports = ReportFilter()
-        self.titles = Titles(options["title_map"]) if options.get("title_map") else None
-        self.foreground = Foreground(master, self.child) if options.get("foreground") else None
+        self.titles = Titles(plan.states.title_map) if plan.states.title_map else None
+        self.foreground = self._foreground()
         self.typed = Typed(lambda what, name: record.event(what, id=name))
-        patience = float(options.get("start_timeout") or 0)
-        self.states = States(record, sources_of(options), now, patience, options.get("titles_from") == "hooks")
-        self.screen = self._screen(options, now)
-        self.held = self._held(options, now)
+        self.states = States(record, plan.states.sources, now, plan.states.start_timeout, plan.states.titles_wait)
+        self.screen = self._screen(now)
+        self.limits = self._limits(now)
         self.hooks = hooks
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = pipe or os.pipe()
@@ -107,27 +107,35 @@ class Relay:
             timed.append((self.foreground, self._look_at_foreground))
         if self.screen:
             timed.append((self.screen, self._look_at_screen))
-        if self.held:
-            timed.append((self.held, self.held.look))
+        if self.limits:
+            timed.append((self.limits, self.limits.look))
         if self.hooks:
             timed.append((self.hooks, self.hooks.look))
         return timed
 
-    def _screen(self, options: dict[str, str], now: float) -> Screen | None:
+    def _foreground(self) -> Foreground | None:
+        """What runs in the foreground of a shell."""
+        if "foreground" not in self.plan.states.sources:
+            return None
+        from mas.pane.foreground import Foreground
+
+        return Foreground(self.master, self.child)
+
+    def _screen(self, now: float) -> Screen | None:
         """The screen, for programs of which something could be seen there."""
-        if not options.get("dialogs") and not options.get("screen_map"):
+        if not self.plan.states.dialogs and not self.plan.states.screen_map:
             return None
         from mas.pane.screen import screen_of
 
-        return screen_of(options, self._see, now)
+        return screen_of(self.plan.states, self._see, now)
 
-    def _held(self, options: dict[str, str], now: float) -> Held | None:
+    def _limits(self, now: float) -> LimitWatch | None:
         """The agent's limits, if it has any."""
-        if "limits" not in options:
+        if self.plan.limits is None:
             return None
-        from mas.pane.limits import Held
+        from mas.pane.limits import LimitWatch
 
-        return Held(options, self.keepers, now, self.record.warn)
+        return LimitWatch(self.plan.limits, self.keepers, now, self.record.warn)
 
     def run(self) -> int:
         saved = raw_mode()
@@ -219,7 +227,7 @@ class Relay:
 
             # A program that was halted hears no key.
             _signal_group(self.child, signal.SIGCONT)
-            self.quit = Quit(self.options, self.master, self.child, time.monotonic())
+            self.quit = Quit(self.plan, self.master, self.child, time.monotonic())
             self.timed.append((self.quit, self._go_on_quitting))
         if signal.SIGCHLD in numbers:
             self._look_at_child()
@@ -236,7 +244,7 @@ class Relay:
             self.states.say("foreground", state, "", "", now)
 
     def _go_on_quitting(self, now: float) -> None:
-        asks = any(self.states.last(source)[0] == "blocked" for source in sources_of(self.options))
+        asks = any(self.states.last(source)[0] == "blocked" for source in self.plan.states.sources)
         key = self.quit.key(now) if self.quit and not asks else None
         if key is None:
             self._end_agent()
@@ -407,11 +415,6 @@ class _Deadline:
     """A time by the monotonic clock, or none."""
 
     due: float | None = None
-
-
-def sources_of(options: dict[str, str]) -> tuple[str, ...]:
-    """By what the agent's state is known, the surest first."""
-    return tuple(name for name in options.get("sources", "").split(",") if name)
 
 
 def _write_some(fd: int, data: bytearray) -> None:

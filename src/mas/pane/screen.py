@@ -15,11 +15,13 @@ from mas.store.agent.agentlog import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+
+    from mas.model.launch import Sign, StatePlan
 
     # State, kind, text.
     Say = Callable[[str, str, str], None]
-    Rule = tuple[re.Pattern[str], str, str, str]
+    Known = tuple[re.Pattern[str], Sign]
 
 # A program that is starting is looked at once it has printed nothing for so long, or after a pause that grows.
 _CALM = 0.3
@@ -51,21 +53,21 @@ _IDLE = ("idle", "")
 class Screen:
     """Looks at the screen of a pane (`where`: the socket of its tmux and its id) and says what it means.
 
-    `dialogs` has lines `state:kind=regex`, a tab and a hint, matched while the program starts; once a dialog is gone,
-    `starting` takes it back. `screen_map` has lines `state=regex`, matched against the last lines of a screen that has
-    not changed for `quiet` seconds; from the first match on, Enter, a screen that changes and one that matches nothing
-    mean `working`. An idle program to which something is typed is idle until Enter.
+    The plan's `dialogs` are matched while the program starts; once a dialog is gone, `starting` takes it back. Its
+    `screen_map` is matched against the last lines of a screen that has not changed for `quiet` seconds; from the first
+    match on, Enter, a screen that changes and one that matches nothing mean `working`. An idle program to which
+    something is typed is idle until Enter.
     """
 
-    def __init__(self, where: tuple[str, str], options: dict[str, str], say: Say, now: float) -> None:
+    def __init__(self, where: tuple[str, str], plan: StatePlan, say: Say, now: float) -> None:
         self.due: float | None = None
         """When to look, by the monotonic clock."""
         self.fd = -1
         """Where tmux's answer comes from, while one is awaited."""
         self._command = ["tmux", "-u", "-N", "-S", where[0], "capture-pane", "-p", "-t", where[1]]
-        self._lines = (options.get("dialogs", ""), options.get("screen_map", ""))
-        self._rules: tuple[list[Rule], list[Rule]] | None = None
-        self._quiet = max(0.1, float(options.get("quiet") or 1))
+        self._plan = plan
+        self._known: tuple[list[Known], list[Known]] | None = None
+        self._quiet = max(0.1, plan.quiet)
         self._say = say
         self._dialog: tuple[str, str, str] | None = None
         self._state: tuple[str, str] | None = None
@@ -81,7 +83,7 @@ class Screen:
         self._again = _AGAIN
         self._patience = _PATIENCE
         self._not_before = now
-        self._plan()
+        self._plan_look()
 
     def stir(self, now: float) -> None:
         """tmux was given something to draw."""
@@ -92,7 +94,7 @@ class Screen:
         elif self._state:
             self._tell("working", "")
         if not self._pid:
-            self._plan()
+            self._plan_look()
 
     def hear(self, data: bytes, now: float) -> None:
         """Something is typed to the program."""
@@ -144,7 +146,7 @@ class Screen:
         else:
             self._patience = _PATIENCE
             self._judge(answer.decode("utf-8", "replace"))
-            self._plan()
+            self._plan_look()
 
     def close(self) -> None:
         """Look no more."""
@@ -155,12 +157,12 @@ class Screen:
             self._pid = 0
         self._hang_up()
 
-    def _plan(self) -> None:
+    def _plan_look(self) -> None:
         """When to look next; never, if the screen has stayed as it was seen more than once."""
-        if self._fresh and self._lines[0] and not self._state:
+        if self._fresh and self._plan.dialogs and not self._state:
             space = min(_SPACE * 2.0 ** (self._looks // _MANY), _LARGEST_SPACE)
             due = max(min(self._changed + _CALM, self._looked + self._pause), self._looked + space)
-        elif self._lines[1] and self._looked < self._changed + self._quiet:
+        elif self._plan.screen_map and self._looked < self._changed + self._quiet:
             due = max(self._changed + self._quiet, self._looked + _SPACE)
         elif self._again <= _LAST:
             due = self._looked + self._again
@@ -204,16 +206,16 @@ class Screen:
 
     def _judge(self, screen: str) -> None:
         """Say what the screen means, if that is another thing than it meant before."""
-        if self._rules is None:
-            self._rules = rules_of(*self._lines)
+        if self._known is None:
+            self._known = known_screens(self._plan)
         lines = screen.rstrip().split("\n")
-        if not self._state and (found := dialog_on(lines, self._rules[0])):
+        if not self._state and (found := dialog_on(lines, self._known[0])):
             if found != self._dialog:
                 self._news(found)
                 self._say(*found)
             return
-        if self._rules[1] and not self._fresh and self._looked - self._changed >= self._quiet:
-            state, text = state_on(lines, self._rules[1])
+        if self._known[1] and not self._fresh and self._looked - self._changed >= self._quiet:
+            state, text = state_on(lines, self._known[1])
             if state or self._state:
                 self._dialog = None
                 self._tell(state or ("idle" if self._drafted else "working"), text)
@@ -235,61 +237,48 @@ class Screen:
             self._say(state, "question" if state == "blocked" else "", text)
 
 
-def screen_of(options: dict[str, str], say: Say, now: float) -> Screen | None:
-    """The screen of this process's own pane; None if there is nothing to be seen on it, or no tmux that draws it."""
+def screen_of(plan: StatePlan, say: Say, now: float) -> Screen | None:
+    """The screen of this process's own pane; None if there is no tmux that draws it."""
     socket = os.environ.get("TMUX", "").rsplit(",", 2)[0]
     pane = os.environ.get("TMUX_PANE", "")
-    if not socket or not pane or not (options.get("dialogs") or options.get("screen_map")):
+    if not socket or not pane:
         return None
-    return Screen((socket, pane), options, say, now)
-
-
-def rules_of(dialogs: str, screen_map: str) -> tuple[list[Rule], list[Rule]]:
-    """The rules for dialogs and those for states. That it waits for an answer counts most, that it is idle least."""
-    by_state = [rule for rule in _rules(screen_map, hints=False) if rule[1] in _ORDER]
-    return list(_rules(dialogs, hints=True)), sorted(by_state, key=lambda rule: _ORDER.index(rule[1]))
+    return Screen((socket, pane), plan, say, now)
 
 
 _ORDER = ("blocked", "working", "idle")
 
 
-def _rules(lines: str, hints: bool) -> Iterable[Rule]:
-    import re  # 5 ms, paid by nobody whose screen is not looked at
+def known_screens(plan: StatePlan) -> tuple[list[Known], list[Known]]:
+    """What is known as a dialog, and what as a state: that it waits for an answer first, that it is idle last."""
+    from mas.pane.signs import compiled
 
-    for line in lines.split("\n"):
-        what, equals, rest = line.partition("=")
-        state, _, kind = what.partition(":")
-        pattern, _, hint = rest.rpartition("\t") if hints else (rest, "", "")
-        try:
-            if equals:
-                yield re.compile(pattern), state, kind, hint
-        except re.error:
-            # Checked where providers are read; here it is too late to complain to anybody.
-            continue
+    by_state = [sign for sign in plan.screen_map if sign.state in _ORDER]
+    return compiled(plan.dialogs), compiled(sorted(by_state, key=lambda sign: _ORDER.index(sign.state)))
 
 
-def dialog_on(lines: list[str], rules: list[Rule]) -> tuple[str, str, str] | None:
+def dialog_on(lines: list[str], known: list[Known]) -> tuple[str, str, str] | None:
     """The dialog that a screen shows: its state, its kind, its line with what a person can do."""
     screen = "\n".join(lines)
     # In a narrow pane a sentence goes on in the next line.
     flow = " ".join(" ".join(line.strip(_FRAME) for line in lines).split())
-    for pattern, state, kind, hint in rules:
+    for pattern, sign in known:
         if match := pattern.search(screen):
             text = _line_of(screen, match)
         elif match := pattern.search(flow):
             text = match[0]
         else:
             continue
-        return state, kind, "; ".join(word for word in (_shown(text), hint) if word)
+        return sign.state, sign.kind, "; ".join(word for word in (_shown(text), sign.hint) if word)
     return None
 
 
-def state_on(lines: list[str], rules: list[Rule]) -> tuple[str, str]:
+def state_on(lines: list[str], known: list[Known]) -> tuple[str, str]:
     """The state that the last lines of a screen tell, and the line that an answer is waited for at; nothing if none."""
     end = "\n".join(line.rstrip() for line in lines[-_LAST_LINES:])
-    for pattern, state, _, _ in rules:
+    for pattern, sign in known:
         if match := pattern.search(end):
-            return state, _shown(_line_of(end, match)) if state == "blocked" else ""
+            return sign.state, _shown(_line_of(end, match)) if sign.state == "blocked" else ""
     return "", ""
 
 

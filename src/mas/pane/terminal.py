@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import select
 import termios
 import time
 
@@ -42,6 +41,8 @@ def write_and_wait(data: bytes, seconds: float) -> None:
         # Nobody who is known to answer.
         os.write(1, data)
         return
+    import select  # not before the agent runs
+
     saved = raw_mode()
     os.write(1, data + _ASK)
     deadline = time.monotonic() + seconds

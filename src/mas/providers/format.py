@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mas.model.errors import BadInput, NotFound
 from mas.model.ids import shown
+from mas.model.launch import Sign
 from mas.providers.keys import bytes_of
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -94,15 +95,6 @@ class Launch(NamedTuple):
     credentials_if: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class Dialog(NamedTuple):
-    """A screen the program may begin with that only a person should answer: it is told, no key is pressed."""
-
-    match: str
-    state: str
-    kind: str
-    hint: str
-
-
 class StatusTable(NamedTuple):
     """Where the program's state is read; the first source that has spoken wins.
 
@@ -115,10 +107,11 @@ class StatusTable(NamedTuple):
     sources: tuple[str, ...] = ()
     start_timeout: float = 60.0
     titles_from: str = "start"
-    title_map: tuple[tuple[str, str], ...] = ()
-    hook_map: tuple[tuple[str, str], ...] = ()
-    startup_dialogs: tuple[Dialog, ...] = ()
-    screen_map: tuple[tuple[str, str], ...] = ()
+    title_map: tuple[Sign, ...] = ()
+    hook_map: tuple[Sign, ...] = ()
+    startup_dialogs: tuple[Sign, ...] = ()
+    """Screens it may begin with that only a person should answer: they are reported, no key is pressed."""
+    screen_map: tuple[Sign, ...] = ()
     quiet: float = 1.0
 
 
@@ -468,18 +461,7 @@ def _status(table: _Table) -> StatusTable:
     for source in sources:
         if source not in SOURCES:
             raise ValueError(f"status.sources: {shown(source)} is not known (known: {', '.join(SOURCES)})")
-    titles, hooks = table.pairs("title_map"), table.pairs("hook_map")
-    for state, pattern in titles:
-        _state(state, table.place("title_map"))
-        _pattern(pattern, f"{table.place('title_map')}.{state}")
-    for event, state in hooks:
-        if not _EVENT.fullmatch(event):
-            raise ValueError(f"status.hook_map: {shown(event)} is not the name of a hook")
-        _state(state, f"{table.place('hook_map')}.{event}")
-    screens = table.pairs("screen_map")
-    for state, pattern in screens:
-        _state(state, table.place("screen_map"), _SEEN)
-        _pattern(pattern, f"{table.place('screen_map')}.{state}")
+    screens = _signs(table, "screen_map", _SEEN)
     dialogs = tuple(map(_dialog, table.tables("startup_dialogs")))
     if _SCREEN in sources or screens or dialogs:
         sources = (*(source for source in sources if source != _SCREEN), _SCREEN)
@@ -487,8 +469,8 @@ def _status(table: _Table) -> StatusTable:
         sources=sources,
         start_timeout=table.seconds("start_timeout", StatusTable().start_timeout),
         titles_from=table.choice("titles_from", ("start", "hooks")),
-        title_map=titles,
-        hook_map=hooks,
+        title_map=_signs(table, "title_map", _STATES),
+        hook_map=tuple(_hook(event, state, table.place("hook_map")) for event, state in table.pairs("hook_map")),
         startup_dialogs=dialogs,
         screen_map=screens,
         quiet=table.seconds("quiet", StatusTable().quiet),
@@ -497,14 +479,28 @@ def _status(table: _Table) -> StatusTable:
     return read
 
 
-def _state(text: str, place: str, states: tuple[str, ...] = _STATES) -> str:
-    """A state; of a blocked one also what it waits for, as `blocked:KIND`."""
+def _signs(table: _Table, key: str, states: tuple[str, ...]) -> tuple[Sign, ...]:
+    """A pattern for each state."""
+    place = table.place(key)
+    return tuple(
+        _sign(_pattern(pattern, f"{place}.{state}"), state, place, states) for state, pattern in table.pairs(key)
+    )
+
+
+def _hook(event: str, state: str, place: str) -> Sign:
+    if not _EVENT.fullmatch(event):
+        raise ValueError(f"{place}: {shown(event)} is not the name of a hook")
+    return _sign(event, state, f"{place}.{event}", _STATES)
+
+
+def _sign(match: str, text: str, place: str, states: tuple[str, ...]) -> Sign:
+    """What means a state; of a blocked one also what it waits for, as `blocked:KIND`."""
     state, _, kind = text.partition(":")
     if state not in states:
         raise ValueError(f"{place}: {shown(text)} is not a state (states: {', '.join(states)})")
     if state != text and (state != "blocked" or not _KIND.fullmatch(kind)):
         raise ValueError(f"{place}: {shown(text)} must be STATE or blocked:KIND")
-    return text
+    return Sign(match=match, state=state, kind=kind)
 
 
 def _pattern(text: str, place: str) -> str:
@@ -517,13 +513,14 @@ def _pattern(text: str, place: str) -> str:
     return text
 
 
-def _dialog(table: _Table) -> Dialog:
+def _dialog(table: _Table) -> Sign:
     state, _, kind = table.text("report").partition(":")
     if state not in ("blocked", "error") or not _KIND.fullmatch(kind or "x"):
         raise ValueError(f"{table.place('report')} must be blocked:KIND or error")
     hint = _filled_later(table.text("hint", ""), table.place("hint"))
     if "\n" in hint:
         raise ValueError(f"{table.place('hint')} must be one line")
-    read = Dialog(_pattern(table.text("match"), table.place("match")), state, kind, hint)
+    match = _pattern(table.text("match"), table.place("match"))
+    read = Sign(match=match, state=state, kind=kind, hint=hint)
     table.end()
     return read

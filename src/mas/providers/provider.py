@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
+from mas.model.launch import StatePlan
 from mas.model.run import GENERIC
 from mas.providers.format import (
     PLACEHOLDER,
     PLACEHOLDERS,
     Approve,
-    Dialog,
     Input,
     Provider,
+    StatusTable,
     Stop,
     Words,
     read_provider,
@@ -66,46 +67,31 @@ class Program(NamedTuple):
     resumes: bool = False
     resume: tuple[str, ...] = ()
     resume_if: str = ""
-    sources: tuple[str, ...] = ()
-    titles_from: str = "start"
-    title_map: tuple[tuple[str, str], ...] = ()
-    hook_map: tuple[tuple[str, str], ...] = ()
-    foreground: bool = False
-    start_timeout: float = 0.0
-    dialogs: tuple[Dialog, ...] = ()
-    screen_map: tuple[tuple[str, str], ...] = ()
-    quiet: float = 0.0
+    status: StatusTable = StatusTable()
     approve: Approve = Approve()
     stop: Stop = Stop()
     credentials: tuple[str, ...] = ()
     """What it needs of the user's home to sign in, as `~/…`."""
 
-    def options(self) -> dict[str, str]:
-        """What the launcher must know to read the program's state: `state=regex` and `event=state` lines.
+    def state_plan(self) -> StatePlan:
+        """How the launcher, and `mas hook`, know the program's state."""
+        status, answered = self.status, self.approve.method.startswith("hook:")
+        return StatePlan(
+            sources=status.sources,
+            start_timeout=status.start_timeout if status.sources else 0.0,
+            title_map=status.title_map,
+            titles_wait=status.titles_from == "hooks",
+            dialogs=status.startup_dialogs,
+            screen_map=status.screen_map,
+            quiet=status.quiet,
+            hook_map=status.hook_map,
+            answer_hook=self.approve.method.removeprefix("hook:") if answered else "",
+            answer_timeout=self.approve.hook_timeout if answered else 0.0,
+        )
 
-        A line of a dialog ends with a tab and its hint.
-        And for `mas hook`: which event is answered, and how many seconds it waits for that.
-        And what to type for the program to end by itself, key by key, and how many seconds it may take.
-        """
-        answered = self.approve.method.removeprefix("hook:") if self.approve.method.startswith("hook:") else ""
-        options = {
-            "sources": ",".join(self.sources),
-            "start_timeout": f"{self.start_timeout:g}" if self.sources and self.start_timeout else "",
-            "dialogs": "\n".join(
-                f"{dialog.state}:{dialog.kind}={dialog.match}\t{dialog.hint}" for dialog in self.dialogs
-            ),
-            "screen_map": "\n".join(f"{state}={pattern}" for state, pattern in self.screen_map),
-            "quiet": f"{self.quiet:g}" if self.screen_map else "",
-            "titles_from": "" if self.titles_from == "start" else self.titles_from,
-            "title_map": "\n".join(f"{state}={pattern}" for state, pattern in self.title_map),
-            "hook_map": "\n".join(f"{event}={state}" for event, state in self.hook_map),
-            "foreground": "1" if self.foreground else "",
-            "answer_hook": answered,
-            "answer_timeout": str(self.approve.hook_timeout) if answered else "",
-            "quit_keys": " ".join(bytes_of(key).hex() for key in self.stop.graceful),
-            "quit_timeout": f"{self.stop.timeout:g}" if self.stop.graceful else "",
-        }
-        return {key: value for key, value in options.items() if value}
+    def quit_keys(self) -> tuple[str, ...]:
+        """What to type for the program to end by itself, key by key, in hexadecimal."""
+        return tuple(bytes_of(key).hex() for key in self.stop.graceful)
 
 
 # Asks a program for its version: its arguments and environment, to what it printed; None if it does not say.
@@ -181,19 +167,13 @@ class Providers:
             resumes=resumes,
             resume=going_on,
             resume_if=resume_if,
-            sources=status.sources,
-            titles_from=status.titles_from,
-            title_map=status.title_map,
-            hook_map=status.hook_map,
-            foreground="foreground" in status.sources,
-            start_timeout=status.start_timeout,
-            dialogs=tuple(
-                # One line and no tab, whatever a path may hold.
-                dialog._replace(hint=" ".join(_filled(dialog.hint, values).split()))
-                for dialog in status.startup_dialogs
+            status=status._replace(
+                startup_dialogs=tuple(
+                    # One line, whatever a path may hold.
+                    dialog.but(hint=" ".join(_filled(dialog.hint, values).split()))
+                    for dialog in status.startup_dialogs
+                )
             ),
-            screen_map=status.screen_map,
-            quiet=status.quiet,
             approve=provider.approve,
             stop=provider.stop,
             credentials=(

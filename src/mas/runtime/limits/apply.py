@@ -1,30 +1,28 @@
 """What the launcher's child process does first: it enters its control groups and sets its limits.
 
-Imports next to nothing, because it runs once per agent. All of it is told by the launch file's options:
-
-- `limit_groups`: control groups to enter, a line each
-- `limit_files`, `limit_file_size`, `limit_data`: limits of the process and of all it starts
-- `limit_processes`: how many there may be, where no control group counts them
+Imports next to nothing, because it runs once per agent.
 """
 
 from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.model.launch import LimitPlan
+
 # The kernel ends agents before tmux, the launchers or a person's programs when memory runs out.
 _FIRST_TO_GO = b"500"
 
 
-def enter(options: dict[str, str], alone: bool) -> None:
+def enter(plan: LimitPlan, alone: bool) -> None:
     """Enter the agent's control groups and set its limits; `OSError` if that is refused.
 
     How many processes there may be is limited only in a user namespace of the agent's own, where it is `alone`:
     elsewhere the kernel would count everything that the same user runs.
     """
-    for group in options.get("limit_groups", "").splitlines():
+    for group in plan.groups:
         _write(f"{group}/cgroup.procs", b"0")
-    if "limits" not in options:
-        return
     try:
         _write("/proc/self/oom_score_adj", _FIRST_TO_GO)
     except OSError:
@@ -32,15 +30,14 @@ def enter(options: dict[str, str], alone: bool) -> None:
         pass
     import resource
 
-    for name, kind in (
-        ("limit_files", resource.RLIMIT_NOFILE),
-        ("limit_file_size", resource.RLIMIT_FSIZE),
-        ("limit_data", resource.RLIMIT_DATA),
+    for most, kind in (
+        (plan.files, resource.RLIMIT_NOFILE),
+        (plan.file_size, resource.RLIMIT_FSIZE),
+        (plan.data, resource.RLIMIT_DATA),
+        (plan.processes if alone else None, resource.RLIMIT_NPROC),
     ):
-        if name in options:
-            _set(kind, int(options[name]))
-    if alone and "limit_processes" in options:
-        _set(resource.RLIMIT_NPROC, int(options["limit_processes"]))
+        if most is not None:
+            _set(kind, most)
 
 
 def user_namespace() -> str | None:

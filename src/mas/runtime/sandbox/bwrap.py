@@ -10,7 +10,7 @@ from mas.runtime.sandbox.view import is_below, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.runtime.sandbox.rules import Rules
+    from mas.model.launch import Rules
 
 _ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1 --ro-bind / / --proc /proc --dev /dev"
 # What `inside` needs to give up all capabilities for good, these too; as root to seal the devices, and to be another.
@@ -65,17 +65,3 @@ def _way_to(path: str, covers: list[str]) -> list[str]:
         words = ["--perms", "0755", "--dir", above, *words]
         above = os.path.dirname(above)
     return words
-
-
-def packed(*parts: list[str]) -> bytes:
-    """Lists of words of any content, for one that can read them one after the other."""
-    return os.fsencode("\0".join(word for part in parts for word in (str(len(part)), *part)))
-
-
-def unpacked(data: bytes) -> list[list[str]]:
-    words, parts = os.fsdecode(data).split("\0"), []
-    while words:
-        end = int(words[0]) + 1
-        parts.append(words[1:end])
-        words = words[end:]
-    return parts

@@ -11,17 +11,17 @@ import fcntl
 import os
 import termios
 
+from mas.model.launch import LaunchPlan, Rules, plan_in, plan_text
 from mas.runtime.sandbox import landlock, privileges, seccomp
-from mas.runtime.sandbox.bwrap import command, packed, unpacked
+from mas.runtime.sandbox.bwrap import command
 from mas.runtime.sandbox.init import keep_agent, keep_namespace
 from mas.runtime.sandbox.namespaces import NoProc, build_view, enter_namespaces, fork_beside, seal_devices
-from mas.runtime.sandbox.rules import Rules, from_options, to_options
 from mas.runtime.sandbox.system import close_on_exec, die_with_parent
 from mas.runtime.sandbox.view import of_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _UNRUNNABLE = 127
 _SIGNALS = range(1, 32)
@@ -57,7 +57,7 @@ class SandboxProgram:
 
     __slots__ = ("argv", "environ", "paths", "prepare")
 
-    def __init__(self, argv: list[str], environ: dict[str, str], prepare: Callable[[], None]) -> None:
+    def __init__(self, argv: tuple[str, ...], environ: Mapping[str, str], prepare: Callable[[], None]) -> None:
         self.argv = argv
         self.environ = environ
         self.prepare = prepare
@@ -81,9 +81,7 @@ def _with_roots(rules: Rules) -> Rules:
     """The rules, and for an agent that is root what only root owns."""
     if os.geteuid() or (rules.account and rules.account[0]):
         return rules
-    options = to_options(rules)
-    options |= {f"isolation.hide.root{number}": path for number, path in enumerate(of_root(rules.tier))}
-    return from_options(options) or rules
+    return rules.but(hide=(*rules.hide, *of_root(rules.tier)))
 
 
 class _NoProcesses(Exception):
@@ -210,10 +208,8 @@ class _Inner:
 
     def _go_by_bwrap(self) -> None:
         data = os.memfd_create("mas")
-        pairs = [
-            [f"{key}={value}" for key, value in part.items()] for part in (self.program.environ, to_options(self.rules))
-        ]
-        os.write(data, packed([os.getcwd()], self.program.argv, *pairs))
+        plan = LaunchPlan(argv=self.program.argv, env=self.program.environ, isolation=self.rules)
+        os.write(data, os.fsencode(f"{os.getcwd()}\0{plan_text(plan)}"))
         descriptors = (self.slave, self.report, self.gate, self.ended, data)
         argv = command(self.rules, descriptors)
         die_with_parent()
@@ -257,10 +253,11 @@ def go_on_inside(descriptors: list[int]) -> None:
         os.set_inheritable(fd, False)
     os.lseek(data, 0, os.SEEK_SET)
     with open(data, "rb") as file:
-        (directory,), argv, environ, options = unpacked(file.read())
-    rules = from_options(_pairs(options))
+        directory, _, text = os.fsdecode(file.read()).partition("\0")
+    plan = plan_in(text)
+    rules = plan.isolation
     assert rules is not None
-    inner = _Inner(rules, SandboxProgram(argv, _pairs(environ), _nothing), slave, (report, gate, ended, -1))
+    inner = _Inner(rules, SandboxProgram(plan.argv, plan.env, _nothing), slave, (report, gate, ended, -1))
     try:
         if not os.geteuid():
             # Nobody else owns them.
@@ -291,10 +288,6 @@ def _usual_signals() -> None:
     for number in _SIGNALS:
         if number not in _UNCHANGEABLE:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _pairs(words: list[str]) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words)
 
 
 def _nothing() -> None:

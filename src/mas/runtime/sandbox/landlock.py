@@ -9,7 +9,7 @@ from mas.runtime.sandbox.view import DEVICES, has_below, is_below, kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.runtime.sandbox.rules import Rules
+    from mas.model.launch import Rules
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11

@@ -9,7 +9,7 @@ from mas.runtime.sandbox.view import DEVICES, is_below, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mas.runtime.sandbox.rules import Rules
+    from mas.model.launch import Rules
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 _CLONE_PARENT = 0x8000

@@ -139,12 +139,12 @@ def _try(how: str) -> str:
 
 def _run(how: str, places: tuple[str, str, str]) -> int:
     """The wait status of the attempt."""
+    from mas.model.launch import Rules
     from mas.runtime.sandbox.enter import SandboxProgram, start
-    from mas.runtime.sandbox.rules import Rules
 
     own, _, hidden = places
-    rules = Rules("B" if how == "landlock" else "A", how, write=(own,), read=("/",), hide=(hidden,))
-    argv = [sys.executable, "-ISE", "-c", _ATTEMPT, *places, str(os.getpid()), os.readlink("/proc/self/ns/pid")]
+    rules = Rules(tier="B" if how == "landlock" else "A", how=how, write=(own,), read=("/",), hide=(hidden,))
+    argv = (sys.executable, "-ISE", "-c", _ATTEMPT, *places, str(os.getpid()), os.readlink("/proc/self/ns/pid"))
     master, slave = os.openpty()
     started = start(rules, SandboxProgram(argv, dict(os.environ), lambda: None), master, slave)
     if started.ended < 0:
@@ -156,13 +156,12 @@ def _run(how: str, places: tuple[str, str, str]) -> int:
 
 
 def _has_own_processes() -> bool:
+    from mas.model.launch import Rules
     from mas.runtime.sandbox.enter import SandboxProgram, start
-    from mas.runtime.sandbox.rules import Rules
 
     master, slave = os.openpty()
-    started = start(
-        Rules("A", "namespaces"), SandboxProgram([sys.executable, "--version"], {}, lambda: None), master, slave
-    )
+    program = SandboxProgram((sys.executable, "--version"), {}, lambda: None)
+    started = start(Rules(tier="A", how="namespaces"), program, master, slave)
     return bool(started.keepers)
 
 

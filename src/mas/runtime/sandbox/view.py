@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mas.runtime.sandbox.rules import Rules
+    from mas.model.launch import Rules
 
 # Made anew before any other step: of the machine's own nothing is seen below the one, and below the other all names.
 _FRESH = {"/dev": "hide", "/proc": "proc"}

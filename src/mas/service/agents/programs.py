@@ -21,7 +21,9 @@ _LONGEST_ROLE = 1 << 20
 def check_programs(world: World, run: Run) -> None:
     """`NoProgram` if the program of an agent is not on this machine."""
     providers = world.providers()
-    for agent in run.team.agents():
+    # The first agent of each kind: what the others run is the same.
+    first = {(agent.provider, agent.command): agent for agent in reversed([*run.team.agents()])}
+    for agent in reversed(first.values()):
         own = "command" if agent.command else "provider" if agent.provider != run.provider else None
         with about(f"agents.{agent.id}.{own}" if own else "provider"):
             providers.program(agent)

@@ -10,8 +10,9 @@ from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import Owner, end_agent
 from mas.service.agents.living import has_ended, last_start, running_pane, state_of
 from mas.service.agents.programs import begun_anew, furnish, program_of
-from mas.service.agents.team import reopen_agent
+from mas.service.agents.team import TeamLaunch, reopen_agent
 from mas.service.inspect.show import just_opened
+from mas.service.isolation.enclosure import limits_of
 from mas.service.lifecycle.quit import quit_agents
 from mas.service.world import World
 from mas.store.agent.agentlog import AgentLog
@@ -85,7 +86,9 @@ def _run_again(world: World, session_id: SessionId, agent_id: str, place: Place,
         # Only now: it may have begun a conversation until it ended.
         program = program_of(world, session_id, agent, resume=True)
         furnish(world, session_id, {agent_id: program})
-        reopen_agent(world, session_id, run, agent, program, place, pane)
+        isolation = world.records.load(session_id).isolation
+        launch = TeamLaunch(session_id, run, {agent_id: program}, place, isolation, limits_of(world, run))
+        reopen_agent(world, launch, agent, pane)
     return program
 
 

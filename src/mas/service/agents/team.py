@@ -5,29 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from typing import NamedTuple
 
 import mas
-from mas.model.errors import Conflict, NoTmux
+from mas.model.errors import AlreadyThere, Conflict, NoTmux
 from mas.model.ids import SessionId, tmux_name
-from mas.model.isolation import Isolation, Tier
+from mas.model.isolation import Isolation, SessionLimits, Tier
+from mas.model.launch import LaunchPlan, LimitPlan
 from mas.model.run import Run, agent_runs
-from mas.model.session import AgentRun
+from mas.model.session import AgentRun, Session
 from mas.model.team import NEVER, Agent
 from mas.providers.provider import Program
 from mas.runtime.panes import MARK
 from mas.runtime.runtime import PanePlan, PaneState, Place, TeamPlan, WindowPlan
-from mas.runtime.sandbox.rules import to_options
 from mas.runtime.servers import usual_descriptor_limit
 from mas.runtime.sweep import Owner, end_processes, find_processes
 from mas.service.isolation.enclosure import Enclosure
-from mas.service.isolation.limits import Holding, held, hold, let_go
+from mas.service.isolation.limits import enforcer_of, pids_of, remove_limits
 from mas.service.world import World
 from mas.store.agent.hook_spool import spool_path
-from mas.store.agent.launch import gate_path, launch_path, write_launch
+from mas.store.agent.launch_plan import gate_path, launch_path, write_plan
 from mas.store.agent.self_reports import forget_reports
 from mas.store.files.atomic import ensure_directory, open_lock
 from mas.store.files.descriptors import remove_file, try_lock
 from mas.store.layout import PRIVATE_DIR
+from mas.store.workspace.intents import Operation
 
 _LAUNCHER = os.path.join(os.path.dirname(mas.__file__), "pane", "__main__.py")
 # The launcher gives an agent three seconds to end by itself; this is how long we wait for launchers.
@@ -58,93 +60,118 @@ class Gate:
             os.close(self._fd)
 
 
+class TeamLaunch(NamedTuple):
+    """All that a session's programs are started with."""
+
+    session_id: SessionId
+    run: Run
+    programs: dict[str, Program]
+    place: Place
+    isolation: Isolation | None
+    limits: SessionLimits
+
+    def opened(self, session: Session, agents: tuple[AgentRun, ...]) -> Session:
+        """The session as it is once its programs run."""
+        return session._replace(socket=self.place.socket, agents=agents, isolation=self.isolation, limits=self.limits)
+
+
 def open_team(
-    world: World,
-    session_id: SessionId,
-    run: Run,
-    programs: dict[str, Program],
-    place: Place,
-    gate: Gate,
-    isolation: Isolation | None = None,
-) -> tuple[AgentRun, ...]:
-    """Open all panes of a session, its launchers waiting at the gate; returns its agents with their panes."""
-    paths = world.layout.session(session_id)
+    world: World, operation: Operation, gate: Gate, launch: TeamLaunch
+) -> tuple[tuple[AgentRun, ...], tuple[str, ...]]:
+    """Open all panes of a session, its launchers waiting at the gate, as a part of an operation.
+
+    Returns the agents with their panes, and what people should know. If the operation fails the panes are closed again,
+    but not where `AlreadyThere` says that the tmux session of that name is somebody else's.
+    """
+    operation.undo(lambda: close_team(world, launch.session_id, launch.place.socket))
+    try:
+        return _open(world, gate, launch)
+    except AlreadyThere:
+        # The tmux session of that name is not ours and must not be closed.
+        operation.forget()
+        raise
+
+
+def _open(world: World, gate: Gate, launch: TeamLaunch) -> tuple[tuple[AgentRun, ...], tuple[str, ...]]:
+    paths, team = world.layout.session(launch.session_id), launch.run.team
     ensure_directory(os.path.dirname(launch_path(paths.root, "")), PRIVATE_DIR)
     waiting = _waiting_at(gate_path(paths.root))
-    holding = hold(world, session_id, run)
-    enclosure = _enclosure(world, session_id, isolation)
+    enforcer = enforcer_of(world, launch.session_id, team, launch.limits)
+    enclosure = _enclosure(world, launch)
     if enclosure:
         enclosure.empty()
-        enclosure.furnish(programs)
-    for agent in run.team.agents():
-        _write_launch(world, holding, agent, programs[agent.id], bool(waiting), enclosure)
-    forget_reports(paths, programs)
+        enclosure.furnish(launch.programs)
+    for agent in team.agents():
+        _write_plan(world, launch, agent, enforcer.apply(agent), enclosure, waits=bool(waiting))
+    forget_reports(paths, launch.programs)
     gate.shut(gate_path(paths.root))
-    plan = _plan(place, paths.root, holding, waiting)._replace(
-        environment=tuple(session_environment(world, session_id).items())
-    )
-    panes = world.runtime.open(place.socket, plan)
-    return agent_runs(run.team, panes)
+
+    def pane(agent: Agent) -> PanePlan:
+        return _pane(paths.root, agent, (*enforcer.prefix(agent), *waiting), launch.place.home)
+
+    windows = tuple(WindowPlan(unit.name, tuple(map(pane, unit.agents))) for unit in team.units)
+    environment = tuple(session_environment(world, launch.session_id).items())
+    plan = TeamPlan(launch.place.name, paths.root, windows, launch.place.home, environment)
+    panes = world.runtime.open(launch.place.socket, plan)
+    return agent_runs(team, panes), enforcer.unenforced(team)
 
 
-def reopen_agent(
-    world: World, session_id: SessionId, run: Run, agent: Agent, program: Program, place: Place, pane: PaneState
-) -> None:
+def reopen_agent(world: World, launch: TeamLaunch, agent: Agent, pane: PaneState) -> None:
     """Run one agent again in its pane, isolated as its session is; what a person has started there ends.
 
     Nobody waits at a gate: once the pane is open, all of it is done.
     """
-    enclosure = _enclosure(world, session_id, world.records.load(session_id).isolation)
+    paths = world.layout.session(launch.session_id)
+    enclosure = _enclosure(world, launch)
     if enclosure:
-        enclosure.furnish({agent.id: program})
-    holding = hold(world, session_id, run)
-    _write_launch(world, holding, agent, program, False, enclosure)
-    forget_reports(world.layout.session(session_id), (agent.id,))
-    plan = _pane(world.layout.session(session_id).root, agent, holding.before(agent), place.home)
-    world.runtime.reopen(place, pane.pane, plan, force=pane.replaced)
+        enclosure.furnish(launch.programs)
+    enforcer = enforcer_of(world, launch.session_id, launch.run.team, launch.limits)
+    _write_plan(world, launch, agent, enforcer.apply(agent), enclosure, waits=False)
+    forget_reports(paths, (agent.id,))
+    plan = _pane(paths.root, agent, enforcer.prefix(agent), launch.place.home)
+    world.runtime.reopen(launch.place, pane.pane, plan, force=pane.replaced)
 
 
-def _enclosure(world: World, session_id: SessionId, isolation: Isolation | None) -> Enclosure | None:
+def _enclosure(world: World, launch: TeamLaunch) -> Enclosure | None:
     """What isolates the agents of a session; None where nothing does."""
-    if isolation is None or isolation.tier == Tier.D:
+    if launch.isolation is None or launch.isolation.tier == Tier.D:
         return None
-    return Enclosure(world, session_id, isolation)
+    return Enclosure(world, launch.session_id, launch.isolation)
 
 
-def _write_launch(
-    world: World, holding: Holding, agent: Agent, program: Program, waits: bool, enclosure: Enclosure | None
+def _write_plan(
+    world: World, launch: TeamLaunch, agent: Agent, limits: LimitPlan | None, enclosure: Enclosure | None, waits: bool
 ) -> None:
-    """Write the launch file of the agent's launcher."""
-    session_id, run = holding.session_id, holding.run
-    options = {"nofile": str(usual_descriptor_limit()), **holding.options(agent)}
-    if waits:
-        options["opener"] = str(os.getpid())
-    if lazy := world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None:
-        options["lazy"] = lazy
+    """Write down what the agent's launcher is to do."""
+    session_id, run, program = launch.session_id, launch.run, launch.programs[agent.id]
+    root = world.layout.session(session_id).root
     policy, limit = run.team.restart_of(agent)
     again = policy != NEVER
-    if again:
-        options |= {"restart": policy, "restart_limit": str(limit), "resume_if": program.resume_if}
     env = agent_environment(world, session_id, run, agent, program, enclosure)
-    argv, resume = list(program.argv), list(program.resume)
+    argv, resume = program.argv, program.resume
     if enclosure:
-        hooks, spool = _heard_by_the_launcher(world, session_id, agent, program)
-        env |= hooks
-        options |= spool
-        options |= to_options(enclosure.rules(agent.id, program, env["PATH"]))
-        argv = enclosure.argv(program.argv, env["PATH"])
-        resume = enclosure.argv(program.resume, env["PATH"]) if resume else []
-    path = launch_path(world.layout.session(session_id).root, agent.id)
-    write_launch(path, argv, env, options | program.options(), resume if again else None)
-
-
-def _heard_by_the_launcher(
-    world: World, session_id: SessionId, agent: Agent, program: Program
-) -> tuple[dict[str, str], dict[str, str]]:
-    """What tells an isolated agent where its hooks go, and its launcher, if it may have any, to hear them there."""
-    paths = world.layout.session(session_id)
-    hears = program.hook_map or program.approve.method.startswith("hook:")
-    return {"MAS_HOOKS": spool_path(paths.root, agent.id)}, {"spool": "1"} if hears else {}
+        env["MAS_HOOKS"] = spool_path(root, agent.id)
+        argv = enclosure.argv(argv, env["PATH"])
+        resume = enclosure.argv(resume, env["PATH"]) if resume else ()
+    states = program.state_plan()
+    plan = LaunchPlan(
+        argv=argv,
+        env=env,
+        nofile=usual_descriptor_limit(),
+        opener=os.getpid() if waits else None,
+        lazy=world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None,
+        restart=policy if again else "",
+        restart_limit=limit,
+        resume=resume if again else (),
+        resume_if=program.resume_if,
+        isolation=enclosure.rules(agent.id, program, env["PATH"]) if enclosure else None,
+        limits=limits,
+        states=states,
+        spool=bool(enclosure and (states.hook_map or states.answer_hook)),
+        quit_keys=program.quit_keys(),
+        quit_timeout=program.stop.timeout,
+    )
+    write_plan(launch_path(root, agent.id), plan)
 
 
 def close_team(world: World, session_id: SessionId, socket: str | None) -> str | None:
@@ -162,17 +189,23 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> str |
             roots = [pane.pid for pane in world.runtime.panes(place) if pane.agent and not pane.dead]
         except NoTmux as error:
             unseen = error
-    found = find_processes(owner, roots, held(world, session_id))
+    found = find_processes(owner, roots, pids_of(world, session_id))
     if place and not unseen:
         world.runtime.close(place)
     # A process without a launcher has no other process that would end it.
     left = end_processes(owner, found.processes, _GRACE if roots or unseen else 0.0)
-    left += [pid for pid in held(world, session_id) if pid not in left] if let_go(world, session_id) else []
+    left += [pid for pid in pids_of(world, session_id) if pid not in left] if remove_limits(world, session_id) else []
     if left:
         raise Conflict(f"Processes of session {session_id} did not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if unseen:
         raise unseen
     return found.elsewhere
+
+
+def place_for(world: World, session_id: SessionId, panes: int) -> Place:
+    """Where a session that is about to be opened will run; `TmuxFull` if no server has room for it."""
+    name = tmux_name(session_id)
+    return Place(world.runtime.place(name, panes), name, world.layout.home())
 
 
 def session_environment(world: World, session_id: SessionId) -> dict[str, str]:
@@ -220,14 +253,6 @@ def _with_mas(path: str) -> str:
     if here in path.split(":") or not os.path.exists(os.path.join(here, "mas")):
         return path
     return f"{path}:{here}"
-
-
-def _plan(place: Place, directory: str, holding: Holding, waiting: tuple[str, ...]) -> TeamPlan:
-    def pane(agent: Agent) -> PanePlan:
-        return _pane(directory, agent, (*holding.before(agent), *waiting), place.home)
-
-    windows = tuple(WindowPlan(unit.name, tuple(map(pane, unit.agents))) for unit in holding.run.team.units)
-    return TeamPlan(place.name, directory, windows, place.home)
 
 
 def _pane(directory: str, agent: Agent, before: tuple[str, ...], home: str) -> PanePlan:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId, shown
 from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
+from mas.model.launch import Rules
 from mas.model.run import Run
 from mas.providers.provider import Program
-from mas.runtime.sandbox.rules import Rules
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
 from mas.service.isolation.tiers import warning
@@ -127,13 +127,13 @@ class Enclosure:
             "MAS_PATH": seen,
         }
 
-    def argv(self, argv: tuple[str, ...], path: str) -> list[str]:
+    def argv(self, argv: tuple[str, ...], path: str) -> tuple[str, ...]:
         """The words that run a program, its file named so that it is found inside."""
         program, *rest = argv
         directory, name = os.path.split(program)
         if os.path.islink(program) and directory not in path.split(":"):
-            return [self._homes.without_links(program), *rest]
-        return [os.path.join(self._homes.without_links(directory), name), *rest]
+            return self._homes.without_links(program), *rest
+        return os.path.join(self._homes.without_links(directory), name), *rest
 
     def rules(self, agent: str, program: Program, path: str) -> Rules:
         """What the kernel must enforce around one agent."""
@@ -154,8 +154,8 @@ class Enclosure:
         }
         kept = _needed(named, dict.fromkeys(self._covered, _HIDE), base=_READ if self._is_a else _HIDE)
         return Rules(
-            self._isolation.tier,
-            self._isolation.how,
+            tier=self._isolation.tier,
+            how=self._isolation.how,
             write=_of_kind(_WRITE, kept),
             binds=tuple((os.path.realpath(temporary), place) for place in self._covered),
             read=_of_kind(_READ, kept),

@@ -1,4 +1,4 @@
-"""Limits: what the kernel, or otherwise the launcher, enforces for the agents of a session."""
+"""Limits: who enforces those of a session's agents, and what is made on the machine for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from mas.model.errors import BadInput
 from mas.model.ids import SessionId
-from mas.model.isolation import Limits, shown_size
-from mas.model.run import Run
-from mas.model.team import Agent
+from mas.model.isolation import Limits, SessionLimits, shown_size
+from mas.model.launch import LimitPlan
+from mas.model.team import Agent, Team
 from mas.runtime.limits.cgroups import (
     Ground,
     ground,
@@ -22,83 +22,87 @@ from mas.runtime.limits.cgroups import (
     session_groups,
 )
 from mas.runtime.limits.scope import Scopes, agent_scope, slice_of
-from mas.service.isolation.enclosure import limits_of
 from mas.service.world import World
 from mas.store.files.atomic import read_file, write_atomic
 from mas.store.files.descriptors import remove_file
 
 _GRACE = 5.0
-_OOM = {1: "memory.oom_control oom_kill", 2: "memory.events oom_kill"}
-_FORKS = "pids.events max"
+# Where the kernel counts, in a control group: a file and the word in it.
+_OOM = {1: ("memory.oom_control", "oom_kill"), 2: ("memory.events", "oom_kill")}
+_FORKS = ("pids.events", "max")
 _SCOPE = "scope:"
 _HOME = "home:"
 
 
-class Holding(NamedTuple):
-    """How the agents of one session are held to their limits: by control groups, by systemd, or by nothing but us."""
+class Enforcer(NamedTuple):
+    """Who enforces the limits of a session's agents: control groups, systemd, or nobody but their launchers."""
 
     session_id: SessionId
-    run: Run
+    limits: SessionLimits
     ground: Ground | None = None
     by_systemd: bool = False
 
-    def options(self, agent: Agent) -> dict[str, str]:
-        """What an agent's launcher needs to know; makes its groups, or raises `BadInput`."""
-        limits, session = agent_limits(self.run, agent), self.run.all_limits.session
-        if limits == Limits() and session._replace(disk=None) == Limits():
-            return {}
-        options = {"limits": "1", **_words(limits.under(session)), **_own(limits.under(session))}
+    def apply(self, agent: Agent) -> LimitPlan | None:
+        """Make the agent's control groups; returns what its launcher is to do. `BadInput` if they cannot be made."""
+        limits = self._with_session(agent)
+        if not self._are_any(agent):
+            return None
+        plan = LimitPlan(files=limits.files, file_size=limits.file_size, words=_words(limits))
         if self.ground:
-            return options | self._groups(self.ground, agent, limits)
+            return self._in_groups(self.ground, agent, plan)
         if self.by_systemd:
-            return options | _counts(limits.under(session), f"{_SCOPE}{_OOM[2]}", f"{_SCOPE}{_FORKS}")
-        return options | _sums(_smaller(limits, session))
+            return plan.but(counts=_counts(limits, _OOM[2], _FORKS))
+        return plan.but(**_sums(_smaller(agent_limits(self.limits, agent), self.limits.session)))
 
-    def _groups(self, where: Ground, agent: Agent, limits: Limits) -> dict[str, str]:
+    def _in_groups(self, where: Ground, agent: Agent, plan: LimitPlan) -> LimitPlan:
+        limits = agent_limits(self.limits, agent)
         try:
             groups = make_agent(where, self.session_id, agent.id, limits)
         except OSError as error:
             raise _refused(error) from None
-        both = limits.under(self.run.all_limits.session)
         memory = group_of(where, "memory", self.session_id, agent.id)
         # The newer version counts where the limit is that was reached, the older one where the process was.
         counted = agent.id if limits.processes or where.version == 1 else ""
         forks = group_of(where, "pids", self.session_id, counted)
-        return {"limit_groups": "\n".join(groups)} | _counts(
-            both, f"{memory}/{_OOM[where.version]}", f"{forks}/{_FORKS}"
-        )
+        oom, word = _OOM[where.version]
+        counts = _counts(self._with_session(agent), (f"{memory}/{oom}", word), (f"{forks}/{_FORKS[0]}", _FORKS[1]))
+        return plan.but(groups=tuple(groups), counts=counts)
 
-    def before(self, agent: Agent) -> tuple[str, ...]:
+    def prefix(self, agent: Agent) -> tuple[str, ...]:
         """What to run an agent's launcher with."""
-        if not self.by_systemd or not self.options(agent):
+        if not self.by_systemd or not self._are_any(agent):
             return ()
-        return agent_scope(self.session_id, agent.id, agent_limits(self.run, agent))
+        return agent_scope(self.session_id, agent.id, agent_limits(self.limits, agent))
+
+    def unenforced(self, team: Team) -> tuple[str, ...]:
+        """Which limits cannot be enforced here, as sentences for people."""
+        if self.by_systemd or (self.ground and self.ground.place("cpu")):
+            return ()
+        if not any(limits.cpu for limits in _all_limits(self.limits, team)):
+            return ()
+        return ("The cpu limit is not enforced: MAS cannot use control groups on this machine",)
+
+    def _with_session(self, agent: Agent) -> Limits:
+        return agent_limits(self.limits, agent).under(self.limits.session)
+
+    def _are_any(self, agent: Agent) -> bool:
+        return self._with_session(agent)._replace(disk=None) != Limits()
 
 
-def agent_limits(run: Run, agent: Agent) -> Limits:
-    """The limits of one agent: its own, otherwise those that the run and its team set for all."""
-    return agent.limits.under(run.all_limits.agent)
+def agent_limits(limits: SessionLimits, agent: Agent) -> Limits:
+    """The limits of one agent: its own, otherwise those for all agents."""
+    return agent.limits.under(limits.agent)
 
 
-def unheld(world: World, run: Run) -> tuple[str, ...]:
-    """Which limits of a run cannot be enforced here, as sentences for people."""
-    run = run._replace(limits=limits_of(world, run))
-    if not any(limits.cpu for limits in _asked(run)) or ((where := ground()) and where.place("cpu")):
-        return ()
-    if not where and Scopes(world.settings.environ).given():
-        return ()
-    return ("The cpu limit is not enforced: MAS cannot use control groups on this machine",)
+def _all_limits(limits: SessionLimits, team: Team) -> list[Limits]:
+    return [limits.session, *(agent_limits(limits, agent) for agent in team.agents())]
 
 
-def _asked(run: Run) -> list[Limits]:
-    return [run.all_limits.session, *(agent_limits(run, agent) for agent in run.team.agents())]
-
-
-def hold(world: World, session_id: SessionId, run: Run) -> Holding:
-    """See by what a session's limits can be held, and make what is needed for it; `BadInput` if that is refused."""
-    run = run._replace(limits=limits_of(world, run))
-    if not any(limits.memory or limits.processes or limits.cpu for limits in _asked(run)):
-        return Holding(session_id, run)
+def enforcer_of(world: World, session_id: SessionId, team: Team, limits: SessionLimits) -> Enforcer:
+    """See who can enforce a session's limits, and make what is needed for it; `BadInput` if that is refused."""
+    by_launchers = Enforcer(session_id, limits)
+    if not any(one.memory or one.processes or one.cpu for one in _all_limits(limits, team)):
+        return by_launchers
     path = _list_path(world, session_id)
     where = ground()
     if where:
@@ -106,24 +110,23 @@ def hold(world: World, session_id: SessionId, run: Run) -> Holding:
         lines = dict.fromkeys((_home(world), *_listed(world, session_id), *session_groups(where, session_id)))
         write_atomic(path, "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n")
         try:
-            make_session(where, session_id, run.all_limits.session)
+            make_session(where, session_id, limits.session)
         except OSError as error:
             raise _refused(error) from None
-        return Holding(session_id, run, where)
+        return by_launchers._replace(ground=where)
     scopes = Scopes(world.settings.environ)
     if scopes.given():
         write_atomic(path, f"{_home(world)}\n{_SCOPE}{slice_of(session_id)}\n".encode())
-        if scopes.limit_slice(session_id, run.all_limits.session):
-            return Holding(session_id, run, by_systemd=True)
-    return Holding(session_id, run)
+        return by_launchers._replace(by_systemd=scopes.limit_slice(session_id, limits.session))
+    return by_launchers
 
 
-def held(world: World, session_id: SessionId) -> list[int]:
+def pids_of(world: World, session_id: SessionId) -> list[int]:
     """Every process in the control groups of a session."""
     return members(_groups(world, session_id))
 
 
-def let_go(world: World, session_id: SessionId) -> list[str]:
+def remove_limits(world: World, session_id: SessionId) -> list[str]:
     """End what is left in the control groups of a session and remove them; returns those that could not be removed."""
     lines = _listed(world, session_id)
     if not lines:
@@ -165,37 +168,28 @@ def _refused(error: OSError) -> BadInput:
 
 def _words(limits: Limits) -> dict[str, str]:
     """What to say of a limit that was reached."""
-    sizes = {"memory": limits.memory, "file_size": limits.file_size}
-    words = {
-        f"words_{name}": f"{name.replace('_', ' ')} limit {shown_size(size)} reached"
-        for name, size in sizes.items()
-        if size
+    shown = {
+        "memory": limits.memory and shown_size(limits.memory),
+        "file_size": limits.file_size and shown_size(limits.file_size),
+        "processes": limits.processes,
     }
-    if limits.processes:
-        words["words_processes"] = f"processes limit {limits.processes} reached"
-    return words
+    return {name: f"{name.replace('_', ' ')} limit {most} reached" for name, most in shown.items() if most}
 
 
-def _own(limits: Limits) -> dict[str, str]:
-    """The limits that are set on each process itself."""
-    own = {"limit_files": limits.files, "limit_file_size": limits.file_size}
-    return {name: str(value) for name, value in own.items() if value}
-
-
-def _counts(limits: Limits, memory: str, processes: str) -> dict[str, str]:
+def _counts(limits: Limits, memory: tuple[str, str], processes: tuple[str, str]) -> dict[str, tuple[str, str]]:
     """Where the kernel tells that it held an agent to a limit."""
-    counts = {"count_memory": memory if limits.memory else "", "count_processes": processes if limits.processes else ""}
-    return {name: value for name, value in counts.items() if value}
+    counts = (("memory", limits.memory, memory), ("processes", limits.processes, processes))
+    return {name: place for name, most, place in counts if most}
 
 
-def _sums(limits: Limits) -> dict[str, str]:
+def _sums(limits: Limits) -> dict[str, int]:
     """What the launcher checks itself, and what bounds the agent between two checks."""
-    options: dict[str, str] = {}
+    sums: dict[str, int] = {}
     if limits.memory:
-        options |= {"sum_memory": str(limits.memory), "limit_data": str(2 * limits.memory)}
+        sums |= {"most_memory": limits.memory, "data": 2 * limits.memory}
     if limits.processes:
-        options |= {"sum_processes": str(limits.processes), "limit_processes": str(limits.processes)}
-    return options
+        sums |= {"most_processes": limits.processes, "processes": limits.processes}
+    return sums
 
 
 def _smaller(one: Limits, other: Limits) -> Limits:

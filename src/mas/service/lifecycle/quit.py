@@ -16,7 +16,7 @@ from mas.runtime.runtime import PaneState
 from mas.runtime.sweep import signal_and_wait
 from mas.service.agents.living import last_start, panes_of, state_of
 from mas.service.world import World
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 
 # What a launcher needs beyond the time of its agent: signals, and what the agent left.
 _MORE = 5.0
@@ -44,10 +44,10 @@ def quit_agents(world: World, session: Session, agents: tuple[str, ...]) -> None
 def _patience(world: World, session_id: SessionId, agent: str) -> float | None:
     """How long the agent may take to end by itself; None if it was not started with keys for that."""
     try:
-        _, _, options = read_launch(launch_path(world.layout.session(session_id).root, agent))
-        return float(options["quit_timeout"]) if "quit_keys" in options else None
-    except (OSError, ValueError, KeyError):
+        plan = read_plan(launch_path(world.layout.session(session_id).root, agent))
+    except (OSError, ValueError):
         return None
+    return plan.quit_timeout if plan.quit_keys else None
 
 
 def _is_ours(world: World, session_id: SessionId, pane: PaneState) -> bool:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from mas.model.errors import AlreadyThere, Conflict
-from mas.model.ids import SessionId, tmux_name
+from mas.model.ids import SessionId
 from mas.model.session import Session, Status
 from mas.model.state import State
 from mas.model.views import SessionDetail
-from mas.runtime.runtime import Place
 from mas.service.agents.living import state_before_end
 from mas.service.agents.programs import begun_anew, furnish, programs_of
-from mas.service.agents.team import Gate, close_team, open_team
+from mas.service.agents.team import Gate, TeamLaunch, close_team, open_team, place_for
 from mas.service.inspect.show import describe, just_opened
 from mas.service.isolation.disk import check_room
 from mas.service.isolation.enclosure import choose_isolation, limits_of
-from mas.service.isolation.limits import unheld
 from mas.service.world import World
 from mas.store.files.atomic import ensure_directory
 from mas.store.layout import OPEN_DIR
@@ -36,8 +34,8 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
     run = world.records.load_run(session_id).settled(world.settings.provider)
     programs = programs_of(world, session_id, run, resume=True)
     isolation, to_know = choose_isolation(world, run)
-    name = tmux_name(session_id)
-    socket = world.runtime.place(name, len(programs))
+    place = place_for(world, session_id, len(programs))
+    launch = TeamLaunch(session_id, run, programs, place, isolation, limits_of(world, run))
 
     def ended() -> Session:
         session = world.records.load(session_id)
@@ -45,9 +43,9 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
             raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
         return session
 
-    with Gate() as gate, world.intents.begin(session_id, "restore", socket, ended) as operation:
+    with Gate() as gate, world.intents.begin(session_id, "restore", place.socket, ended) as operation:
         before = ended()
-        check_room(world, session_id, limits_of(world, run).session.disk)
+        check_room(world, session_id, launch.limits.session.disk)
         after = before.to(Status.ACTIVE, world.now())
         cut_off = _cut_off(world, before)
         # What a crash of tmux left over must not work beside the new agents.
@@ -63,27 +61,22 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         if not run.lazy_units:
             world.workspace.fill_units(session_id, list(programs))
         furnish(world, session_id, programs)
-        operation.undo(lambda: close_team(world, session_id, socket))
         try:
-            agents = open_team(
-                world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
-            )
+            agents, unenforced = open_team(world, operation, gate, launch)
         except AlreadyThere:
-            # The tmux session of that name is not ours and must not be closed.
-            operation.forget()
+            name = place.name
             raise AlreadyThere(
                 f"tmux already has a session {name}, which is not this workspace's",
                 f"for a session with another name: mas clone {session_id}; or: tmux rename-session -t ={name} NAME",
             ) from None
-        after = after._replace(agents=agents, socket=socket, started_at=after.last_activity)
-        after = after._replace(isolation=isolation, limits=limits_of(world, run))
+        after = launch.opened(after._replace(started_at=after.last_activity), agents)
         operation.undo(lambda: world.records.save(before))
         world.records.save(after)
         operation.undo(lambda: world.registry.put(entry_of(before)))
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = (*cut_off, *to_know, *begun_anew(programs), *unheld(world, run))
+    warnings = (*cut_off, *to_know, *begun_anew(programs), *unenforced)
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings

@@ -13,15 +13,13 @@ from mas.model.isolation import Isolation
 from mas.model.run import Run, run_body
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
-from mas.runtime.runtime import Place
 from mas.runtime.servers import TmuxFull
 from mas.runtime.threads import started
 from mas.service.agents.programs import check_programs, furnish, programs_of, with_model
-from mas.service.agents.team import Gate, close_team, open_team
+from mas.service.agents.team import Gate, TeamLaunch, open_team, place_for
 from mas.service.inspect.show import describe, just_opened, show
 from mas.service.isolation.disk import check_room
 from mas.service.isolation.enclosure import choose_isolation, limits_of
-from mas.service.isolation.limits import unheld
 from mas.service.lifecycle.naming import register
 from mas.service.messages.prompts import check_prompts, keep_prompts, tell_prompts
 from mas.service.upkeep.reconcile import finish_work, resolve
@@ -131,16 +129,16 @@ def _start_as(
     drawn: Callable[[SessionId], None],
 ) -> tuple[Session, tuple[str, ...]]:
     """The session, and what people should know of it."""
-    name = tmux_name(session_id)
     ids = [agent.id for agent in run.team.agents()]
-    socket = world.runtime.place(name, len(ids))
+    place = place_for(world, session_id, len(ids))
+    limits = limits_of(world, run)
 
     def free() -> None:
         # Before the intent is written: should this process be killed, what an intent to start speaks of is removed.
         if run.session_id:
             _check_free(world, session_id)
 
-    with Gate() as gate, world.intents.begin(session_id, "start", socket, free) as operation:
+    with Gate() as gate, world.intents.begin(session_id, "start", place.socket, free) as operation:
         # Again, now that others see this start: of two whose ids begin alike at most one goes on.
         free()
         drawn(session_id)
@@ -152,32 +150,25 @@ def _start_as(
         world.workspace.copy_templates(session_id, lazy, progress)
         if not lazy:
             world.workspace.fill_units(session_id, ids)
-        check_room(world, session_id, limits_of(world, run).session.disk)
+        check_room(world, session_id, limits.session.disk)
         world.records.save_run(session_id, run)
         programs = programs_of(world, session_id, run)
         furnish(world, session_id, programs)
         prompts = keep_prompts(world, session_id, run)
-        operation.undo(lambda: close_team(world, session_id, socket))
+        launch = TeamLaunch(session_id, run, programs, place, isolation, limits)
         syncing = _Syncing(world.layout.session(session_id).root)
         try:
-            agents = open_team(
-                world, session_id, run, programs, Place(socket, name, world.layout.home()), gate, isolation
-            )
-        except AlreadyThere:
-            # The tmux session of that name is not ours and must not be closed.
-            operation.forget()
-            raise
+            agents, unenforced = open_team(world, operation, gate, launch)
         finally:
             syncing.wait()
         now = world.now()
-        session = Session(session_id, Status.ACTIVE, now, now, now, run.name, socket, agents)
-        session = session._replace(isolation=isolation, limits=limits_of(world, run))
+        session = launch.opened(Session(session_id, Status.ACTIVE, now, now, now, run.name), agents)
         world.records.save(session)
         operation.undo(lambda: world.registry.retract(session_id, Gone.DELETED))
         session, named = register(world, session)
         operation.done()
     world.logs.session(session_id, f"start {len(agents)} agents")
-    return session, (*named, *tell_prompts(world, session_id, prompts), *unheld(world, run))
+    return session, (*named, *tell_prompts(world, session_id, prompts), *unenforced)
 
 
 class _Syncing(Thread):

@@ -14,14 +14,13 @@ from mas.model.session import Session, Status
 from mas.model.team import CUSTOM, Agent, Team, Unit
 from mas.model.upkeep import Finding, Repair
 from mas.runtime.runtime import Place
-from mas.runtime.sandbox.rules import from_options
 from mas.service.isolation.account import find_account
 from mas.service.isolation.enclosure import policy_of
 from mas.service.lifecycle.stop import TMUX_GONE, set_status
 from mas.service.upkeep.reconcile import rebuild_registry
 from mas.service.upkeep.unfinished import finish
 from mas.service.world import World
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 from mas.store.files.atomic import set_aside
 from mas.store.workspace.registry import entry_of, known_of
 
@@ -110,7 +109,7 @@ def _with_command(world: World, agent: Agent, session: Session) -> Agent:
     if agent.provider != GENERIC:
         return agent
     try:
-        argv, _, _ = read_launch(launch_path(world.layout.session(session.id).root, agent.id))
+        argv = read_plan(launch_path(world.layout.session(session.id).root, agent.id)).argv
     except (OSError, ValueError):
         return agent._replace(provider=None)
     return agent._replace(command=shlex.join(argv))
@@ -122,7 +121,7 @@ def _with_isolation(world: World, session: Session) -> Session:
         return session
     try:
         path = launch_path(world.layout.session(session.id).root, session.agents[0].id)
-        rules = from_options(read_launch(path)[2])
+        rules = read_plan(path).isolation
         policy = policy_of(world, world.records.load_run(session.id))
     except (OSError, ValueError, MasError):
         return session

@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mas.model.launch import Sign, StatePlan
 from mas.model.state import AgentState, State, fold
 from mas.store.agent.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by
-from mas.store.agent.launch import launch_path, read_launch
+from mas.store.agent.launch_plan import launch_path, read_plan
 from mas.store.files.descriptors import utc_now
 from mas.store.workspace.eventlog import append_event
 
@@ -31,14 +32,13 @@ _MEANT = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, St
 
 
 class Question(NamedTuple):
-    """What the program asks in a hook, and for how many seconds it waits for an answer."""
+    """What the program asks in a hook."""
 
     log: str
-    sources: tuple[str, ...]
+    plan: StatePlan
     event: str
     state: AgentState
     request: Request
-    patience: float
 
 
 def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Question | None:
@@ -48,13 +48,15 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     """
     body = _parsed(payload)
     try:
-        options = read_launch(launch_path(session_dir, agent))[2]
+        plan = read_plan(launch_path(session_dir, agent)).states
     except (OSError, ValueError):
         # Not an agent that MAS started.
         return None
-    asks = options.get("answer_hook") == name
-    meant = _meaning(f"{name}=blocked" if asks else options.get("hook_map", ""), name, body)
-    sources = tuple(options.get("sources", "").split(","))
+    asks = plan.answer_hook == name
+    sign = (
+        Sign(match=name, state="blocked") if asks else next((one for one in plan.hook_map if one.match == name), None)
+    )
+    meant = _meaning(sign, body) if sign else None
     path = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
     question = None
     try:
@@ -66,8 +68,8 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
                 state = before if before[:3] == meant[:3] else meant
                 # Before the question is visible: from then on it can be answered.
                 request = _request_of(session_dir, agent, state)
-                question = Question(path, sources, name, state, request, _patience(options)) if request else None
-            now = _note_state(log, meant, sources) if meant else None
+                question = Question(path, plan, name, state, request) if request else None
+            now = _note_state(log, meant, plan.sources) if meant else None
     except OSError:
         return None
     if now:
@@ -95,7 +97,7 @@ class PendingQuestion:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._deadline = time.monotonic() + question.patience
+        self._deadline = time.monotonic() + question.plan.answer_timeout
         self._was_blocked = False
 
     def look(self, is_wanted: bool, say: Callable[[str], None]) -> bool:
@@ -103,7 +105,7 @@ class PendingQuestion:
         question = self._question
         word = question.request.answer()
         if not word:
-            is_blocked = fold(last_run(question.log), question.sources).state is State.BLOCKED
+            is_blocked = fold(last_run(question.log), question.plan.sources).state is State.BLOCKED
             goes_on = self._was_blocked and not is_blocked
             if is_wanted and not goes_on and time.monotonic() <= self._deadline:
                 self._was_blocked = is_blocked
@@ -127,7 +129,7 @@ def _note_going_on(question: Question) -> None:
             if _told_last(log.last_run()) != question.state:
                 # Another question has come up beside this one, or the program has reported what it does.
                 return
-            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", utc_now()), question.sources)
+            now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", utc_now()), question.plan.sources)
     except OSError:
         return
     if now:
@@ -142,10 +144,6 @@ def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | No
         return Request(session_dir, agent, state.at)
     except OSError:
         return None
-
-
-def _patience(options: dict[str, str]) -> float:
-    return float(options.get("answer_timeout", "0"))
 
 
 def _told_last(run: list[bytes]) -> AgentState:
@@ -173,10 +171,9 @@ def _tell(session_dir: str, agent: str, state: AgentState) -> None:
     append_event(os.path.join(sessions, ".mas", "events"), json_object(told))
 
 
-def _meaning(hook_map: str, name: str, body: dict[str, Any]) -> AgentState | None:
-    """The state that a hook means: lines of the map are `name=state` or `name=state:kind`."""
-    known = dict(line.split("=", 1) for line in hook_map.split("\n") if "=" in line)
-    state, _, kind = known.get(name, "").partition(":")
+def _meaning(sign: Sign, body: dict[str, Any]) -> AgentState | None:
+    """The state that a hook means."""
+    state, kind = sign.state, sign.kind
     if state not in _MEANT:
         return None
     text = ""

@@ -1,0 +1,192 @@
+"""What the launcher in a pane is to do: one value with all of it, and its text.
+
+A launcher starts once per agent, so this imports nothing but the C half of `json`: all of `json` costs 10 ms, and so do
+`dataclasses` or `typing`.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring, make_encoder, make_scanner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_):  # noqa: ANN003, ANN201 - for type checkers alone
+        return lambda cls: cls
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Record:
+    """A value with the fields that its class lists, given by name; `TypeError` for a missing or an unknown one."""
+
+    _needed: ClassVar[frozenset[str]]
+
+    def __init_subclass__(cls) -> None:
+        cls._needed = frozenset(name for name in cls.__annotations__ if name not in cls.__dict__)
+
+    def __init__(self, **fields: object) -> None:
+        known = type(self).__annotations__.keys()
+        if not self._needed <= fields.keys() <= known:
+            wrong = (self._needed - fields.keys()) | (fields.keys() - known)
+            raise TypeError(f"missing or unknown in {type(self).__name__}: {', '.join(sorted(wrong))}")
+        self.__dict__.update(fields)
+
+    def but(self, **fields: object) -> Self:
+        """The same with other values for these fields."""
+        return type(self)(**self.__dict__ | fields)
+
+    def __eq__(self, other: object) -> bool:
+        names = type(self).__annotations__
+        return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in names)
+
+    __hash__ = None  # type: ignore[assignment] # never a key
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__dict__})"
+
+
+class Sign(Record):
+    """Something that a program shows or calls, and the state that it means."""
+
+    match: str
+    """A pattern for titles and screens; for hooks the name of the event."""
+    state: str
+    kind: str = ""
+    hint: str = ""
+    """What a person can do about it."""
+
+
+class Rules(Record):
+    """What an agent's process may reach. All paths are absolute, resolved and exist.
+
+    The longest path that covers a file decides. What is not named is read-only in tier A and not there in tier B.
+    """
+
+    tier: str
+    """`A` or `B`."""
+    how: str
+    """`namespaces`, `bwrap` or `landlock`."""
+    write: tuple[str, ...] = ()
+    """Seen, and writable at their own place."""
+    binds: tuple[tuple[str, str], ...] = ()
+    """Private directories that are shown, writable, at another path; tier A only."""
+    read: tuple[str, ...] = ()
+    """Seen, and read-only; in tier B nothing else is seen at all."""
+    hide: tuple[str, ...] = ()
+    """Not there, directories and files."""
+    ports: tuple[int, ...] | None = None
+    """The TCP ports it may use; None is all."""
+    account: tuple[int, int] | None = None
+    """Whom root runs it as: user and group."""
+
+
+class LimitPlan(Record):
+    """What an agent may take of the machine, and who enforces it."""
+
+    groups: tuple[str, ...] = ()
+    """The control groups to enter."""
+    files: int | None = None
+    file_size: int | None = None
+    data: int | None = None
+    """Limits of each process; `data` bounds the memory between two looks of the launcher."""
+    processes: int | None = None
+    """How many there may be, where no control group counts them."""
+    most_memory: int = 0
+    most_processes: int = 0
+    """What the launcher itself ends the agent for; 0 where the kernel does, or nobody."""
+    counts: Mapping[str, tuple[str, str]] = {}
+    """Where the kernel counts how often a limit was reached: a file, and the word in it. A relative path is in the
+    control group of the launcher itself."""
+    words: Mapping[str, str] = {}
+    """What to say of a limit that was reached."""
+
+
+class StatePlan(Record):
+    """How the state of a program is known."""
+
+    sources: tuple[str, ...] = ()
+    """Where the agent's state is read, the best first."""
+    start_timeout: float = 0.0
+    """After so many seconds in which no source has said anything the state is unknown; 0 is never."""
+    title_map: tuple[Sign, ...] = ()
+    titles_wait: bool = False
+    """Whether titles count only once the program has called a hook."""
+    dialogs: tuple[Sign, ...] = ()
+    screen_map: tuple[Sign, ...] = ()
+    quiet: float = 1.0
+    """For how many seconds a screen must not change before it is read."""
+    hook_map: tuple[Sign, ...] = ()
+    answer_hook: str = ""
+    """The hook that waits for an answer, at most `answer_timeout` seconds."""
+    answer_timeout: float = 0.0
+
+
+class LaunchPlan(Record):
+    """All that a launcher is told: what to run, within which limits and walls, and how to read the program's state."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    nofile: int | None = None
+    """The soft limit of open files that programs expect; a tmux server of ours has a higher one."""
+    opener: int | None = None
+    """The process that opens the team. Its launchers wait for it, and do not start if it died on the way."""
+    lazy: str | None = None
+    """What to copy as the agent's unit directory, if there is none yet."""
+    restart: str = ""
+    """When to start the agent again; empty is never."""
+    restart_limit: int = 0
+    resume: tuple[str, ...] = ()
+    """The arguments to start it again with, if any file matches `resume_if` or that is empty."""
+    resume_if: str = ""
+    isolation: Rules | None = None
+    limits: LimitPlan | None = None
+    states: StatePlan = StatePlan()
+    spool: bool = False
+    """Whether the launcher takes the hooks of an isolated agent, which cannot write them down itself."""
+    quit_keys: tuple[str, ...] = ()
+    """What to type for the program to end by itself: bytes in hexadecimal, key by key."""
+    quit_timeout: float = 0.0
+
+
+_PARTS = {"isolation": Rules, "limits": LimitPlan, "states": StatePlan}
+_SIGNS = ("title_map", "dialogs", "screen_map", "hook_map")
+
+
+class _Context:
+    """What the C half of `json` asks of its other half."""
+
+    strict = False
+    object_hook = object_pairs_hook = array_hook = parse_constant = None
+    parse_float, parse_int = float, int
+    memo: dict[str, str] = {}  # noqa: RUF012 - emptied by the scanner after each call
+
+
+_scan: Any = make_scanner(_Context)  # type: ignore[arg-type]
+
+
+def plan_text(plan: LaunchPlan) -> str:
+    """The plan as a line of JSON."""
+    encode: Any = make_encoder(None, vars, encode_basestring, None, ":", ",", False, False, False)
+    return "".join(encode(plan, 0))
+
+
+def plan_in(text: str) -> LaunchPlan:
+    """The plan that `plan_text` wrote; `ValueError` if it is none."""
+    try:
+        fields = _scan(text, 0)[0]
+        fields |= {name: _frozen(value) for name, value in fields.items() if name != "env"}
+        states = fields.get("states", {})
+        states |= {name: tuple(Sign(**sign) for sign in states[name]) for name in _SIGNS if name in states}
+        fields |= {name: kind(**fields[name]) for name, kind in _PARTS.items() if fields.get(name)}
+        return LaunchPlan(**fields)
+    except (TypeError, AttributeError, StopIteration, RecursionError) as error:
+        raise ValueError(f"not a launch plan: {error}") from None
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401 - anything that JSON can say
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return {key: _frozen(inner) for key, inner in value.items()} if isinstance(value, dict) else value
