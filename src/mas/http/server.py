@@ -162,23 +162,13 @@ class _Server(uvicorn.Server):
         self.is_needless = False
         self._leaving: list[asyncio.Task[None]] = []
 
-    def _has_clients(self) -> bool:
-        return bool(self.server_state.connections)
-
-    def _become_needless(self) -> None:
-        _log.info("this server is idle and exits")
-        self.is_needless = self.should_exit = True
-
-    def _lose_workspace(self) -> None:
-        _log.warning("the workspace was removed or moved: its server exits")
-        self.should_exit = True
-
-    def _leave_after(self, name: str, reason: Callable[[], Awaitable[None]], leave: Callable[[], None]) -> None:
-        """Have a supervised task of that name call `leave` when `reason` returns."""
+    def _leave_after(self, name: str, reason: Callable[[], Awaitable[None]], why: str, is_needless: bool) -> None:
+        """Have a supervised task of that name end the server when `reason` returns."""
 
         async def wait_and_leave() -> None:
             await reason()
-            leave()
+            _log.log(logging.INFO if is_needless else logging.WARNING, why)
+            self.is_needless, self.should_exit = is_needless, True
 
         self._leaving.append(self._state.supervisor.start(name, wait_and_leave))
 
@@ -188,10 +178,11 @@ class _Server(uvicorn.Server):
         info = ServerInfo(os.getpid(), self._state.url, presence.socket, utc_now(), __version__, stay)
         presence.announce(info, self._options.tls_cert)
         self._ready(info)
-        self._leave_after("workspace", partial(until_gone, presence.is_ours), self._lose_workspace)
+        gone = partial(until_gone, presence.is_ours)
+        self._leave_after("workspace", gone, "the workspace was removed or moved: its server exits", is_needless=False)
         if stay is not None:
-            idle = partial(until_idle, self._state.mas, self._has_clients, stay)
-            self._leave_after("idle", idle, self._become_needless)
+            idle = partial(until_idle, self._state.mas, lambda: bool(self.server_state.connections), stay)
+            self._leave_after("idle", idle, "this server is idle and exits", is_needless=True)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])

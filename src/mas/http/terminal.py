@@ -87,7 +87,7 @@ async def _serve_one(socket: _Socket, viewer: Viewer) -> None:
         try:
             await _put(viewer, frame)
         except MasError as error:
-            await socket.say(refused(error))
+            await socket.send(refused(error))
 
 
 async def _put(viewer: Viewer, frame: bytes | dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class _Socket:
         self._turn = asyncio.Lock()
         self._gone = False
 
-    async def send(self, fields: dict[str, Any] | None, data: bytes | None) -> None:
+    async def send(self, fields: dict[str, Any] | None, data: bytes | None = None) -> None:
         """Send a text frame and a binary one, or either; nothing once the other side is gone."""
         async with self._turn:
             try:
@@ -136,18 +136,9 @@ class _Socket:
                 # Whoever receives is told so too, and ends it all.
                 self._gone = True
 
-    async def say(self, fields: dict[str, Any]) -> None:
-        await self.send(fields, None)
-
-    async def show(self, fields: dict[str, Any], data: bytes) -> None:
-        await self.send(fields, data)
-
-    async def pour(self, data: bytes) -> None:
-        await self.send(None, data)
-
     async def close(self, error: MasError, code: int) -> None:
         """Say why, and close."""
-        await self.say(refused(error))
+        await self.send(refused(error))
         if not self._gone:
             self._gone = True
             with suppress(WebSocketDisconnect):
@@ -204,17 +195,9 @@ class _Channel:
         self._socket = socket
         self._number = number
 
-    async def say(self, fields: dict[str, Any]) -> None:
-        await self._socket.send(fields | {"channel": self._number}, None)
-
-    async def show(self, fields: dict[str, Any], data: bytes) -> None:
-        await self._socket.send(fields | {"channel": self._number}, self._marked(data))
-
-    async def pour(self, data: bytes) -> None:
-        await self._socket.send(None, self._marked(data))
-
-    def _marked(self, data: bytes) -> bytes:
-        return self._number.to_bytes(2, "big") + data
+    async def send(self, fields: dict[str, Any] | None, data: bytes | None = None) -> None:
+        marked = None if data is None else self._number.to_bytes(2, "big") + data
+        await self._socket.send(fields and fields | {"channel": self._number}, marked)
 
 
 class _Channels:
@@ -237,12 +220,12 @@ class _Channels:
                 try:
                     number = _number(frame, "channel", _HIGHEST_CHANNEL)
                 except BadInput as error:
-                    await self._socket.say(refused(error))
+                    await self._socket.send(refused(error))
                     continue
             try:
                 await self._take(number, frame)
             except MasError as error:
-                await _Channel(self._socket, number).say(refused(error))
+                await _Channel(self._socket, number).send(refused(error))
 
     async def _take(self, number: int, frame: bytes | dict[str, Any]) -> None:
         what = frame.get("type") if isinstance(frame, dict) else None
@@ -269,7 +252,7 @@ class _Channels:
             await viewer.run()
         except MasError as error:
             del self._open[number]
-            await channel.say(refused(error))
+            await channel.send(refused(error))
 
     def close(self) -> None:
         for _, task in self._open.values():

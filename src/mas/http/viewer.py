@@ -38,18 +38,10 @@ _T = TypeVar("_T")
 
 
 class Outlet(Protocol):
-    """Where a viewer's frames go. Each returns once the frame is on its way: a slow reader is waited for."""
+    """Where a viewer's frames go."""
 
-    async def say(self, fields: dict[str, Any]) -> None:
-        """Send a text frame."""
-        ...
-
-    async def show(self, fields: dict[str, Any], data: bytes) -> None:
-        """Send a text frame and the bytes that belong to it, with nothing in between."""
-        ...
-
-    async def pour(self, data: bytes) -> None:
-        """Send bytes."""
+    async def send(self, fields: dict[str, Any] | None, data: bytes | None = None) -> None:
+        """Send a text frame, bytes, or both with nothing in between; returns once a slow reader has room for them."""
         ...
 
 
@@ -163,7 +155,7 @@ class Viewer:
             try:
                 shown = await self._show(terminal)
             except MasError as error:
-                await self._outlet.say(refused(error))
+                await self._outlet.send(refused(error))
                 await asyncio.sleep(_LOOK)
                 continue
             await self._follow(terminal, waker, shown)
@@ -173,10 +165,10 @@ class Viewer:
         look = await self._hall.ask(terminal.look)
         screen = await self._hall.ask(terminal.snapshot)
         await self._room(len(screen.data))
-        await self._outlet.show({"type": "screen", "columns": screen.columns, "rows": screen.rows}, screen.data)
+        await self._outlet.send({"type": "screen", "columns": screen.columns, "rows": screen.rows}, screen.data)
         self._sent += len(screen.data)
         if look.ended:
-            await self._outlet.say(_end(look))
+            await self._outlet.send(_end(look))
         return _Shown(look.run, (screen.columns, screen.rows), look.ended, screen.position)
 
     async def _follow(self, terminal: Terminal, waker: Waker, shown: _Shown) -> None:
@@ -192,14 +184,14 @@ class Viewer:
                 return
             position = piece.position
             if piece.data:
-                await self._outlet.pour(piece.data)
+                await self._outlet.send(None, piece.data)
                 self._sent += len(piece.data)
                 quiet_until = time.monotonic() + _COALESCE
             elif looks.ending:
                 # All it printed was sent; its pane, if it still has one, tells how it ended.
                 if looks.ending.run:
                     return
-                await self._outlet.say(_end(looks.ending))
+                await self._outlet.send(_end(looks.ending))
                 looks = _Looks(shown._replace(run="", ended=True))
             if waker.happened:
                 waker.happened = False
@@ -247,7 +239,7 @@ class Viewer:
                     await self._hall.ask(partial(terminal.resize, *asked))
                     waker.wake(happened=True)
             except MasError as error:
-                await self._outlet.say(refused(error))
+                await self._outlet.send(refused(error))
 
 
 def refused(error: MasError) -> dict[str, Any]:

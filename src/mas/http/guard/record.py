@@ -47,7 +47,8 @@ class Recorder:
             await self._app(scope, receive, noted)
         finally:
             seconds = round(time.monotonic() - began, 6)
-            self._metrics.request(method_of(scope), route_of(scope), status, seconds)
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.request(method_of(scope), route, status, seconds)
             self._keep(_record(scope, status, seconds))
 
 
@@ -69,10 +70,6 @@ def _record(scope: Scope, status: int, seconds: float) -> dict[str, Any]:
 
 def method_of(scope: Scope) -> str:
     return str(scope.get("method", "WEBSOCKET"))
-
-
-def route_of(scope: Scope) -> str:
-    return getattr(scope.get("route"), "path", "none")
 
 
 def is_on_socket_file(scope: Scope) -> bool:
