@@ -14,7 +14,7 @@ import pytest
 from mas import settings
 from mas.cli.main import COMMANDS, COMMON, EXIT_CODES, HIDDEN, command_parser, load
 from mas.http import terminal
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from mas.http.wire import EVENTS, EventFields, EventFieldsPage
 from mas.model.errors import MasError
 from mas.model.event import KINDS, event_fields
@@ -126,7 +126,7 @@ def test_every_call_and_every_shape_is_told() -> None:
 
 
 def test_the_limits_of_the_server_are_as_told() -> None:
-    usual, told = Limits(), section("http", "Limits")
+    usual, told = ServerLimits(), section("http", "Limits")
     for sentence in (
         f"at most {usual.body_size >> 20} MiB",
         f"a head {usual.head_size >> 10} KiB",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from mas.http.server import Options, serve
 
 
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--port", type=int)
     parser.add_argument("limits", type=json.loads)
     given = parser.parse_args()
-    serve(None, Options(port=given.port, limits=Limits(**given.limits)), lambda info: None)
+    serve(None, Options(port=given.port, limits=ServerLimits(**given.limits)), lambda info: None)
 
 
 if __name__ == "__main__":

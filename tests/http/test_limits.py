@@ -19,7 +19,7 @@ import pytest
 from websockets.sync.client import connect as connect_websocket
 
 from mas.http.guard.admission import Rates
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
 from tests.served import Served
 from tests.site import REPOSITORY, Site, fresh_workspace, until
@@ -285,7 +285,7 @@ class TestConnections:
 def test_a_server_has_files_for_as_many_connections_as_it_takes(site: Site) -> None:
     """Where a shell allows a few hundred, as usual, and the system more."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard <= 2 * Limits().connections:
+    if hard <= 2 * ServerLimits().connections:
         pytest.skip(f"this system allows {hard} files at most")
     info = json.loads(
         site.run(
@@ -303,7 +303,7 @@ def test_a_server_has_files_for_as_many_connections_as_it_takes(site: Site) -> N
 
 
 def test_the_usual_limits_are_for_use() -> None:
-    limits = Limits()
+    limits = ServerLimits()
     assert limits.body_size >= 6 << 20
     assert limits.head_time <= 10 <= limits.body_time
 

@@ -15,13 +15,13 @@ from uvicorn.server import ServerState
 
 from mas.http.errors import Refusal
 from mas.http.guard.headers import HEADERS
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One client's connection. One that sends too slowly, sends too long a head, or does not read, is closed."""
 
-    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], limits: Limits) -> None:
+    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], limits: ServerLimits) -> None:
         super().__init__(config, state, app_state)
         self._limits = limits
         self._slow: asyncio.TimerHandle | None = None

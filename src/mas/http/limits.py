@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mas.service.messages.waiters import WaiterLimits
 
 
-class Limits(NamedTuple):
+class ServerLimits(NamedTuple):
     """What is allowed at most; times are in seconds, sizes in bytes, rates in requests per second."""
 
     connections: int = 1024

@@ -20,10 +20,10 @@ from starlette.types import ASGIApp
 from mas import __version__
 from mas.bootstrap import ServerParts, open_server, utc_now
 from mas.http.app import Doors, create_app
-from mas.http.connections import Connection
+from mas.http.connections import HttpConnection
 from mas.http.guard.chain import Guard
 from mas.http.idle import until_gone, until_idle
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from mas.http.log import open_log
 from mas.http.state import ServerState
 from mas.model.errors import BadInput, Unavailable
@@ -52,7 +52,7 @@ class Options(NamedTuple):
     behind_proxy: bool = False
     allow_hosts: tuple[str, ...] = ()
     until_idle: float | None = None
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
     def check(self) -> None:
         """`BadInput` for what would put tokens on a network in the clear, or could serve nobody."""
@@ -133,7 +133,7 @@ def _url(options: Options, address: socket.socket) -> str:
 def _config(app: ASGIApp, options: Options) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=HttpConnection,
         ws="websockets-sansio",
         loop="uvloop",
         log_config=None,
@@ -191,7 +191,7 @@ class _Server(uvicorn.Server):
         limits, path = self._options.limits, self._presence.socket
 
         def connection() -> asyncio.Protocol:
-            return Connection(self.config, self.server_state, self.lifespan.state, limits)
+            return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
 
         # Its directory is this user's alone, so nobody else can come in before the mode is right.
         file = socket.socket(socket.AF_UNIX)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from mas.bootstrap import ServerParts
 from mas.http.feed import EventFeed
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from mas.http.metrics import Metrics
 from mas.http.page import Page
 from mas.http.periodic import Rounds
@@ -25,14 +25,14 @@ class ServerState:
     """Made once, before the server listens; routes have it as `Server`. It is called `url` and by any of `hosts`."""
 
     def __init__(
-        self, workspace: ServerParts, url: str = "", hosts: tuple[str, ...] = (), limits: Limits | None = None
+        self, workspace: ServerParts, url: str = "", hosts: tuple[str, ...] = (), limits: ServerLimits | None = None
     ) -> None:
         self.workspace = workspace
         self.mas = workspace.mas
         self.access = workspace.access
         self.url = url
         self.hosts = hosts
-        self.limits = limits or Limits()
+        self.limits = limits or ServerLimits()
         self.metrics = Metrics(self.mas)
         self.supervisor = Supervisor(self.metrics.task_started, self.metrics.task_failed)
         self.rounds = Rounds(workspace.courier)

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas.http.errors import problem, refuse
 from mas.http.guard.record import client_of, is_on_socket_file, method_of
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 from mas.http.page import ASSETS
 from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
 from mas.model.principal import NOBODY, OWNER, Principal
@@ -148,7 +148,7 @@ class Rates:
 class RateCheck:
     """Refuses too many requests of one caller."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._rates = Rates(limits.rate, limits.burst)
 
     def __call__(self, request: HTTPConnection) -> None:
@@ -160,7 +160,7 @@ class RateCheck:
 class SignInCheck:
     """Refuses who is not known, but for what is open to everybody; after some time, without a look at why."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._failures = Rates(limits.failed_rate, limits.failed_burst)
 
     def __call__(self, request: HTTPConnection) -> None:

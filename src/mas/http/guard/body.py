@@ -10,13 +10,13 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mas.http.errors import Refusal, refuse
-from mas.http.limits import Limits
+from mas.http.limits import ServerLimits
 
 
 class BodyLimit:
     """ASGI middleware: refuses too large a body, as announced or as it comes, and one that does not come in time."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
         self._app = app
         self._limits = limits
 
@@ -37,7 +37,7 @@ class BodyLimit:
 class _Body:
     """One request's body on its way in."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: ServerLimits) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
