@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from mas.bootstrap import open_mas, open_remote, open_serving
 from mas.cli.render import Render, count
 from mas.cli.target import SESSION_HELP, whole
 from mas.cli.target import Arguments as Arguments
-from mas.model.errors import BadInput, Forbidden, MasError, NoSession
+from mas.model.errors import BadInput, Forbidden, MasError, NoSession, NoWorkspace
 from mas.model.ids import SessionId, find_session, shown
-from mas.model.views import SessionInfo
+from mas.model.session import Status
+from mas.model.views import SessionDetail, SessionInfo
 from mas.service.mas import Mas
 from mas.settings import as_agent
 
@@ -37,6 +39,16 @@ def opened(args: Arguments) -> Mas:
     if here and sender not in (None, here.agent):
         raise Forbidden(f"Agent {here.agent} cannot speak as {shown(sender)}")
     return open_mas(args.workspace)
+
+
+def looked_at(args: Arguments, look: Callable[[Mas], Result], without: Callable[[], Result]) -> Result:
+    """What the workspace says or, outside of any, what is known without one."""
+    try:
+        return look(opened(args))
+    except NoWorkspace as error:
+        if error.is_named:
+            raise
+        return without()
 
 
 def add_no_server(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +125,18 @@ def each_session(
     return show_plan(mas, args, out, ids) if args.dry_run else do_each(mas, args, out, ids, do, say)
 
 
+def bring_back(args: Arguments, out: Render, status: str, do: Callable[[Mas, SessionId], SessionDetail]) -> int:
+    """Bring sessions of that status back as stopped ones."""
+
+    def say(session: SessionDetail) -> None:
+        for warning in session.warnings:
+            out.warn(warning)
+        out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
+        out.line(session.session_id)
+
+    return each_session(args, out, (status,), do, say, _gone(status))
+
+
 def do_each(
     mas: Mas,
     args: Arguments,
@@ -122,17 +146,22 @@ def do_each(
     say: Callable[[Result], object],
 ) -> int:
     """The same for sessions that were found already."""
-    code, results = 0, []
-    for session_id in ids:
+    results = list(_past_failures(out, [partial(do, mas, session_id) for session_id in ids]))
+    _show_each(args, out, results, say)
+    return 0 if len(results) == len(ids) else 1
+
+
+def _past_failures(out: Render, steps: list[Callable[[], Result]]) -> Iterator[Result]:
+    """The results of those steps that worked; of several, one that fails is reported and the others go on."""
+    for step in steps:
         try:
-            results.append(do(mas, session_id))
+            result = step()
         except MasError as error:
-            if len(ids) == 1:
+            if len(steps) == 1:
                 raise
             out.error(error)
-            code = 1
-    _show_each(args, out, results, say)
-    return code
+        else:
+            yield result
 
 
 def each_agent(
@@ -142,20 +171,13 @@ def each_agent(
     say: Callable[[Result], object],
 ) -> int:
     """Do something to every agent given, and say so at once, going on past failures; 0 only if all of it worked."""
-    code, results = 0, []
-    for session_id, agent in agents:
-        try:
-            results.append(do(session_id, agent))
-        except MasError as error:
-            if len(agents) == 1:
-                raise
-            out.error(error)
-            code = 1
-        else:
-            say(results[-1])
+    results = []
+    for result in _past_failures(out, [partial(do, session_id, agent) for session_id, agent in agents]):
+        results.append(result)
+        say(result)
     if out.as_json:
         out.result(results[0] if len(agents) == 1 else {"agents": results}, lambda: None)
-    return code
+    return 0 if len(results) == len(agents) else 1
 
 
 def show_plan(mas: Mas, args: Arguments, out: Render, ids: list[SessionId]) -> int:
@@ -190,7 +212,7 @@ def titled(info: SessionInfo) -> str:
     return f"{info.tmux_session} ({', '.join(filter(None, (info.status, info.name)))})"
 
 
-def gone(status: str) -> Find:
+def _gone(status: str) -> Find:
     """Finds sessions among those that are kept as archived or deleted."""
 
     def find(mas: Mas, reference: str) -> SessionId:
@@ -202,8 +224,13 @@ def gone(status: str) -> Find:
     return find
 
 
-def running(sessions: Iterable[SessionInfo]) -> list[tuple[SessionId, str | None]]:
-    return [(SessionId(info.session_id), None) for info in sessions if info.status == "active"]
+def at_stake(mas: Mas, ids: list[SessionId]) -> tuple[str, str]:
+    """For a question: which sessions these are, and what ending them would cut off."""
+    found = listed(mas, ids).values()
+    running: list[tuple[SessionId, str | None]] = [
+        (SessionId(info.session_id), None) for info in found if info.status == Status.ACTIVE
+    ]
+    return ", ".join(map(titled, found)), work_of(mas, running)
 
 
 def work_of(mas: Mas, agents: Iterable[tuple[SessionId, str | None]]) -> str:

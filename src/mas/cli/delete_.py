@@ -5,19 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from mas.cli.command import (
-    add_sessions,
-    add_yes,
-    chosen,
-    do_each,
-    listed,
-    need_sessions,
-    opened,
-    running,
-    show_plan,
-    titled,
-    work_of,
-)
+from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, show_plan
 from mas.cli.render import Render
 from mas.cli.target import Arguments
 from mas.model.errors import BadInput
@@ -58,8 +46,7 @@ def run(args: Arguments, out: Render) -> int:
 
 
 def _question(ids: list[SessionId], mas: Mas) -> str:
-    found = listed(mas, ids).values()
-    work, what = work_of(mas, running(found)), ", ".join(map(titled, found))
+    what, work = at_stake(mas, ids)
     return f"Delete {what}? {f'{work}. ' if work else ''}{'They go' if len(ids) > 1 else 'It goes'} to the trash."
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from mas.bootstrap import examine_machine
-from mas.cli.command import Arguments, opened
+from mas.cli.command import Arguments, looked_at
 from mas.cli.render import Render
-from mas.model.errors import NoWorkspace
 from mas.model.upkeep import Diagnosis
 
 SUMMARY = "check everything MAS needs"
@@ -24,18 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    found = _look(args)
+    found = looked_at(args, lambda mas: mas.doctor(), examine_machine)
     out.result(found, lambda: _text(found, out))
     return 0 if found.ok else 1
-
-
-def _look(args: Arguments) -> Diagnosis:
-    try:
-        return opened(args).doctor()
-    except NoWorkspace as error:
-        if error.is_named:
-            raise
-        return examine_machine()
 
 
 def _text(found: Diagnosis, out: Render) -> None:

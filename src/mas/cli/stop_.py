@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import (
-    add_sessions,
-    add_yes,
-    chosen,
-    do_each,
-    listed,
-    need_sessions,
-    opened,
-    running,
-    show_plan,
-    titled,
-    work_of,
-)
+from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, show_plan
 from mas.cli.render import Render
 from mas.cli.target import OPTIONAL_SESSION_HELP, Arguments, session_of
 from mas.model.views import SessionDetail
@@ -45,8 +33,7 @@ def run(args: Arguments, out: Render) -> int:
         return show_plan(mas, args, out, ids)
     # Scripts, which nobody can answer for, are not kept waiting.
     if ids and not args.yes and out.can_ask:
-        found = listed(mas, ids).values()
-        work, what = work_of(mas, running(found)), ", ".join(map(titled, found))
+        what, work = at_stake(mas, ids)
         if (work or args.all) and not out.ask(f"Stop {what}?{f' {work}.' if work else ''}"):
             out.talk("Nothing was stopped")
             return 1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import Arguments, opened
+from mas.cli.command import Arguments, looked_at
 from mas.cli.listing import add_output
 from mas.cli.render import Render
-from mas.model.errors import NoWorkspace
 from mas.model.reports import TeamList, TeamView
 from mas.model.teamfile import shipped_teams, team_file, view_in
 
@@ -25,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    teams = _offered(args)
+    teams = looked_at(args, lambda mas: mas.teams(), shipped_teams)
     if args.team is None and (args.quiet or args.output == "name"):
         out.raw("".join(f"{team.name}\n" for team in teams))
     elif args.team is None:
@@ -34,15 +33,6 @@ def run(args: Arguments, out: Render) -> int:
         team = view_in(teams, args.team)
         out.result(team, lambda: out.raw(team_file(team)))
     return 0
-
-
-def _offered(args: Arguments) -> tuple[TeamView, ...]:
-    try:
-        return opened(args).teams()
-    except NoWorkspace as error:
-        if error.is_named:
-            raise
-        return shipped_teams()
 
 
 def _list(teams: tuple[TeamView, ...], out: Render) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import add_sessions, each_session, gone
+from mas.cli.command import add_sessions, bring_back
 from mas.cli.render import Render
 from mas.cli.target import Arguments
-from mas.model.views import SessionDetail
 
 SUMMARY = "bring a deleted session back"
 OF_STATUS = "deleted"
@@ -22,10 +21,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    def say(session: SessionDetail) -> None:
-        for warning in session.warnings:
-            out.warn(warning)
-        out.talk(f"Brought back {session.tmux_session}; start it: mas restore {session.session_id[:8]}")
-        out.line(session.session_id)
-
-    return each_session(args, out, (OF_STATUS,), lambda mas, session_id: mas.undelete(session_id), say, gone(OF_STATUS))
+    return bring_back(args, out, OF_STATUS, lambda mas, session_id: mas.undelete(session_id))
