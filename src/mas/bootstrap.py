@@ -70,9 +70,9 @@ def open_remote(server: ServerAddress) -> Mas:
 
 
 def own_server(here: Inside) -> ServerAddress | None:
-    """Where the agent whose program this is reaches its workspace's server; None if none runs.
+    """The address of the workspace's server, for an agent's program; None if no server is running.
 
-    `NoServer` where the agent has no other way to MAS. Nothing is looked at but what tells the address.
+    `NoServer` if the agent can use MAS only through a server. Reads nothing but the address.
     """
     from mas.store.server.address import find
 
@@ -260,7 +260,7 @@ def _messages(layout: Layout, logs: Logs, events: Events) -> Messages:
 
 
 def elapsed() -> float:
-    """Seconds on a clock that nobody sets, and that goes on while the machine sleeps where there is such a one."""
+    """Seconds on a clock that is never set, and that keeps running while the machine sleeps, if it has such a clock."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 

@@ -23,7 +23,7 @@ LEGACY_TMUX = "mas-tmux"
 _LONGEST_TOKEN = 4096
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
-# What tells a program that it is an agent, and which.
+# The variables that tell a program which agent it is.
 OF_AN_AGENT = (
     "MAS_ROOT",
     "MAS_SESSION_ID",
@@ -48,14 +48,14 @@ class ServerMode(StrEnum):
 
 
 class ServerStart(StrEnum):
-    """Whether the workspace's HTTP server comes by itself with a session, or only when somebody starts it."""
+    """Whether the workspace's HTTP server starts automatically with a session, or only by command."""
 
     AUTO = "auto"
     OFF = "off"
 
 
 class Settings(NamedTuple):
-    """How this process was told to work."""
+    """The settings of this process."""
 
     root: str
     user_socket: str
@@ -73,7 +73,7 @@ class Settings(NamedTuple):
 
     @property
     def carried(self) -> dict[str, str]:
-        """What agents take from whoever starts them, whatever they run; a provider's file may name more."""
+        """The variables that every agent inherits from the process that starts it; a provider's file may name more."""
         return {key: self.environ[key] for key in _CARRIED if key in self.environ}
 
 
@@ -99,7 +99,7 @@ class Inside(NamedTuple):
 
     @property
     def is_isolated(self) -> bool:
-        """Whether the kernel keeps this process from all of MAS but its server: then that is how its hooks are told."""
+        """Whether the kernel lets this process reach only MAS's server; such an agent has a spool for its hooks."""
         return bool(self.hooks)
 
 
@@ -181,7 +181,7 @@ def _token(options: ServerOptions) -> str | None:
 
 
 def at_once(path: str, flags: int) -> int:
-    """Opens a file that somebody named: a pipe that nobody writes to is empty, and not waited for."""
+    """Opens a file that the user named: a pipe without a writer is empty, and not waited for."""
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
     os.set_blocking(fd, True)
     return fd

@@ -31,7 +31,7 @@ def resolved(mas: Mas, reference: str) -> SessionId:
 
 
 def opened(args: Arguments) -> Mas:
-    """The product: on this machine, or behind the server that was named."""
+    """The product: on this machine, or on the server that was given."""
     if args.server:
         return open_remote(args.server)
     # A server would see to it that an agent speaks for itself only.
@@ -56,7 +56,7 @@ def add_no_server(parser: argparse.ArgumentParser) -> None:
 
 
 def summon_server(args: Arguments, out: Render) -> None:
-    """Have the workspace's server come up behind a session that was just started; the answer does not wait for it."""
+    """Start the workspace's server after a session was started; the command does not wait for it."""
     if args.server or args.no_server:
         return
     out.flush()
@@ -234,7 +234,7 @@ def at_stake(mas: Mas, ids: list[SessionId]) -> tuple[str, str]:
 
 
 def work_of(mas: Mas, agents: Iterable[tuple[SessionId, str | None]]) -> str:
-    """What ending these agents (None: all of a session) would cut off, in words; nothing if nothing."""
+    """What ending these agents (None: all of a session) would interrupt, in words; empty if nothing."""
     from mas.model.message import DeliveryState
     from mas.model.state import State
 
@@ -246,7 +246,7 @@ def work_of(mas: Mas, agents: Iterable[tuple[SessionId, str | None]]) -> str:
             busy = [one.id for one in mas.agents(session_id) if one.state in states and only in (None, one.id)]
             sent = mas.messages(session_id, limit=_MOST_MESSAGES).messages if only is None else ()
         except MasError:
-            # It is damaged or going; that is said by what is done to it.
+            # It is damaged or just ending; the command itself will report that.
             continue
         working += len(busy)
         waiting += sum(any(to.state == DeliveryState.QUEUED for to in message.deliveries) for message in sent)

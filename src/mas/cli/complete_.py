@@ -41,7 +41,7 @@ class Line(NamedTuple):
     start: str
     """The unfinished word."""
     glued: str
-    """What stands before it in the same word: `--team=`."""
+    """What comes before it in the same word: `--team=`."""
     command: str | None
     actions: list[argparse.Action]
     """What the command takes; before one is named, what `mas` itself takes."""
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     only_words: bool
     """Whether `--` has ended the options."""
     session: str | None
-    """What stands before the colon of the unfinished word."""
+    """What comes before the colon of the unfinished word."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -214,7 +214,7 @@ def _teams(where: Arguments) -> Iterator[Candidate]:
 
 
 def _sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
-    """The sessions the command could be meant for, and their tmux names once somebody types one."""
+    """The sessions that the command can take, and their tmux names once the user begins to type one."""
     status = getattr(load(line.command), "OF_STATUS", None) if line.command else None
     for info in mas.list(status).sessions:
         if info.session_id not in line.words:
@@ -242,7 +242,7 @@ def _agents_of_sessions(mas: Mas, line: Line) -> Iterator[Candidate]:
 def _agents(mas: Mas, line: Line, with_groups: bool) -> Iterator[Candidate]:
     """The agents of the session named, else of the one this is in, else of the active ones."""
     given = [word.rpartition(":")[0] if ":" in word else word for word in line.words if not is_agent_id(word)]
-    # In `send` and the like a word is no session unless a colon says so.
+    # In `send` and similar commands a word is a session only if a colon follows it.
     words = given if not any(action.dest == "target" for action in line.actions) else []
     named = [word for word in (line.session, line.options.get("named"), *words) if word]
     reference = named[0] if named else inside().session

@@ -16,7 +16,7 @@ _AT_ONCE = 1 << 16
 
 
 def everything(what: str) -> bytes:
-    """All of standard input; `what` is told to whoever gave none."""
+    """All of standard input; the error names `what` is missing if there is none."""
     if sys.stdin is None:
         raise BadInput(f"No {what} given, and there is no standard input to read one from")
     return b"".join(iter(_some, b""))
@@ -30,7 +30,7 @@ def given_path(text: str) -> str:
 
 
 def content(name: str, most: int) -> bytes:
-    """What a file holds, which must be `most` bytes or fewer. A pipe that nobody writes to is empty, not waited for."""
+    """The content of a file, at most `most` bytes. A pipe without a writer is empty; we do not wait for one."""
     try:
         with open(name, "rb", opener=at_once) as file:
             data = file.read(most + 1)

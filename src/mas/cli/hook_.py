@@ -20,7 +20,7 @@ EXAMPLES = """
 mas hook UserPromptSubmit < prompt.json
 """
 _LARGEST = 1 << 20
-# A program that keeps its end open, or gives us its terminal, has nothing to tell beyond the name.
+# A program that keeps its end open, or passes us its terminal, reports nothing but the name.
 _PATIENCE = 1.0
 
 

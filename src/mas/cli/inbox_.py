@@ -85,6 +85,6 @@ def _state(message: Message, agent: str | None) -> str:
         for delivery in meant
     )
     if len(counted) <= 1:
-        # What is for people is typed to nobody.
+        # A message for people is not typed to an agent.
         return next(iter(counted), "kept")
     return ", ".join(f"{count} {state}" for state, count in counted.items())

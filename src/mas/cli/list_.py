@@ -32,7 +32,7 @@ mas list --watch
 mas list --status deleted
 mas stop $(mas list --status active -q)
 """
-# With `--sort status`: first what somebody should look at.
+# With `--sort status`: first what needs attention.
 _URGENCY = {word: place for place, word in enumerate((Status.ERROR, LOST, Status.ACTIVE, Status.STOPPED, *Gone))}
 _KEYS = ("created", "activity", "name", "status")
 

@@ -75,7 +75,7 @@ def add_status(parser: argparse.ArgumentParser, known: tuple[str, ...], words: s
 
 
 def status_of(session: SessionInfo | SessionDetail | SessionStats) -> str:
-    """The status as a listing shows it: a stopped session that nobody stopped is lost."""
+    """The status as a listing shows it: a session that stopped without a `stop` is lost."""
     return LOST if session.lost else session.status
 
 
@@ -94,7 +94,7 @@ def only_names(sessions: Iterable[SessionInfo | SessionStats], args: argparse.Na
 
 
 class _Words(tuple[str, ...]):
-    """Words that completion offers; that a value is some of them has been checked before it comes here."""
+    """Words that completion offers; the values were checked before."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class _Words(tuple[str, ...]):
 
 
 def number(text: str) -> int:
-    """An argument that says how many."""
+    """An argument that is a count."""
     if not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"not a number from 0 to 999999999: {text[:40]!r}")
     return int(text)
@@ -120,7 +120,7 @@ def _interval(text: str) -> float:
 
 
 def watched(every: float | None, out: Render, look: Callable[[], Found], show: Callable[[Found], object]) -> int:
-    """Look and show; with `every`, again and again until somebody interrupts it."""
+    """Look and show; with `every`, repeat until interrupted."""
     while True:
         found = look()
         if every is not None and out.is_terminal and not out.as_json:

@@ -41,7 +41,7 @@ HIDDEN = ("complete", "hook")
 ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
 _PATHS = ("DIR", "FILE")
 
-# The options of every command: what stands behind each, and what it means.
+# The options of every command: the value that each takes, and what it means.
 COMMON: dict[str, tuple[str | None, str]] = {
     "workspace": ("DIR", "the workspace (default: $MAS_WORKSPACE_ROOT, else the nearest above)"),
     "url": ("URL", "use this server (default: $MAS_URL, else none)"),
@@ -95,7 +95,7 @@ class CommandModule(Protocol):
 
 
 class HelpAsked(Exception):
-    """Somebody asked for help; the text is the message."""
+    """The user asked for help; the text is the message."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -206,7 +206,7 @@ def _dispatch(argv: list[str], out: Render) -> int:
 
 
 def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
-    """What the words say. One that may be left out is not looked for behind options unless it must be somewhere."""
+    """The parsed words. Optional positional arguments after options are looked for only if words are left over."""
     args, strangers = parser.parse_known_args(words)
     return parser.parse_intermixed_args(words) if strangers else args
 
@@ -231,7 +231,7 @@ def _server(command: str, module: CommandModule, options: ServerOptions, workspa
 
 
 def _command_at(argv: list[str]) -> int:
-    """Where the command stands, after the options of `mas` itself. All behind it is the command's, `--` too."""
+    """The position of the command, after the options of `mas` itself. All after it is the command's, `--` too."""
     position = 0
     while position < len(argv) and argv[position].startswith("-"):
         position += 2 if argv[position] in _TAKE_A_VALUE else 1

@@ -29,7 +29,7 @@ def run(args: Arguments, out: Render) -> int:
     session_id, agent = session_and_agent(mas, args)
     if agent is None:
         raise BadInput("No agent given", f"mas show {session_id[:8]}; mas output {session_id[:8]}:00")
-    # A server knows by the token who asks.
+    # A server knows the caller by its token.
     here = None if args.server else as_agent(None, args.workspace)
     reader = here.agent if here and here.session == session_id else None
     found = mas.output(session_id, agent, max(args.lines, 1), reader)

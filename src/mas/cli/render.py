@@ -39,7 +39,7 @@ _BETWEEN_UPDATES = 0.1
 
 
 class Render:
-    """Says what a command did: as text for people, or with `as_json` as what the API would answer."""
+    """Prints what a command did: as text for people, or with `as_json` as the API's JSON."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -64,7 +64,7 @@ class Render:
         self.raw(f"{text}\n")
 
     def text(self, text: str) -> None:
-        """Lines that an agent or a log gave; none is none, and no empty line."""
+        """Lines from an agent or a log; no lines print nothing, not an empty line."""
         if text:
             self.line(text)
 
@@ -118,7 +118,7 @@ class Render:
         return self.is_terminal and not self.is_wide and not self.utc
 
     def talk(self, text: str) -> None:
-        """Something for people, beside the data. Work never stops because nobody listens."""
+        """A message for people, apart from the data. Work never stops because stderr is closed."""
         try:
             if self._bar_open:
                 print(file=sys.stderr)
@@ -146,14 +146,14 @@ class Render:
         return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
     def ask(self, question: str) -> bool:
-        """Ask a person; where there is none, the answer is no."""
+        """Ask the person at the terminal; without one, the answer is no."""
         if not self.can_ask:
             return False
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return entry.line().strip().lower() in ("y", "yes")
 
     def progress(self, label: str) -> Callable[[int, int], None] | None:
-        """A bar for long work, where somebody is looking."""
+        """A progress bar for long work, on a terminal only."""
         if self.as_json or not _is_terminal(sys.stderr):
             return None
         full, empty = ("█", "░") if _is_unicode(sys.stderr) else ("#", "-")
@@ -176,7 +176,7 @@ class Render:
         return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if self._colour and word in _COLOURS else text
 
     def _paint_word(self, cell: str, heading: str) -> str:
-        """The cell with its first word in its colour, where the column is one of states."""
+        """The cell, with its first word in colour if the column shows states."""
         word = cell.partition(" ")[0]
         return self._paint(word, word) + cell[len(word) :] if heading in _COLOURED else cell
 
@@ -197,7 +197,7 @@ def _written() -> Iterator[None]:
 
 
 def _push(stream: TextIO | None) -> None:
-    """Have what was printed come before what is said next, also where both go into one pipe. A refusal comes later."""
+    """Flush stdout before the next message, so that both keep their order in one pipe. Errors are raised later."""
     if stream is not None:
         with suppress(OSError):
             stream.flush()
@@ -211,7 +211,7 @@ def _give_up(stream: TextIO) -> None:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody looks at the stream; one that was closed before we came is None."""
+    """Whether the stream is a terminal; a stream that was closed before we started is None."""
     return stream is not None and stream.isatty()
 
 
@@ -240,7 +240,7 @@ def when(stamp: str) -> str:
 
 
 def ago(stamp: str, now: float) -> str:
-    """How long before `now` a time was, in words; as it is where it is no time or still to come."""
+    """How long before `now` a time was, in words; unchanged if it is not a time or is in the future."""
     try:
         year, month, day, hour, minute, second = (int(stamp[at : at + 2]) for at in (2, 5, 8, 11, 14, 17))
         before = _DAYS_BEFORE[month - 1] + (1 if month > 2 and year % 4 == 0 else 0)

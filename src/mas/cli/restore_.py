@@ -21,7 +21,7 @@ mas restore --all --stopped
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_sessions(parser, "lost (nobody stopped them, but tmux has ended)")
+    add_sessions(parser, "lost (tmux ended, but they were not stopped)")
     parser.add_argument("--stopped", action="store_true", help="with --all: also sessions that were stopped on purpose")
     add_no_server(parser)
 
@@ -50,7 +50,7 @@ def run(args: Arguments, out: Render) -> int:
 
 
 def _name_stopped(args: Arguments, out: Render) -> None:
-    """Say how to get back what somebody stopped, which was left as it is."""
+    """Say how to restore the sessions that were stopped on purpose; they were not touched."""
     left = [session for session in opened(args).list("stopped").sessions if not session.lost]
     if left:
         were = "was" if len(left) == 1 else "were"

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_message(parser: argparse.ArgumentParser) -> None:
-    """Whom it is for, and the text or where it comes from."""
+    """The recipient, and the text or where it comes from."""
     parser.add_argument("--file", type=given_path, metavar="FILE", help="read the text from a file")
     parser.add_argument(
         "target", metavar="TARGET", help="an agent (two digits), a unit, managers, all or person; or SESSION:TARGET"
@@ -73,7 +73,7 @@ def run(args: Arguments, out: Render) -> int:
 
 
 def whom(mas: Mas, args: Arguments) -> tuple[SessionId, str]:
-    """The session and whom in it a message is for."""
+    """The session, and the recipient in it."""
     session_id, target = session_and_target(mas, args)
     if target is None:
         prefix = session_id[:8]

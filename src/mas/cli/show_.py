@@ -104,7 +104,7 @@ def _agents(agents: tuple[AgentView, ...], out: Render) -> None:
 
 
 def _words(agent: AgentView) -> str:
-    """What is known of it, or what it says of itself where nothing better is; and how often it began again."""
+    """What MAS knows of its state, else what it reports itself; and how often it was restarted."""
     text = agent.state_text
     if agent.report and text in ("", NO_REPORTS):
         text = agent.report.partition("\n")[0]

@@ -31,7 +31,7 @@ def run(args: Arguments, out: Render) -> int:
     ids = chosen(mas, args, (OF_STATUS,), out)
     if args.dry_run:
         return show_plan(mas, args, out, ids)
-    # Scripts, which nobody can answer for, are not kept waiting.
+    # A script has no one to answer, so it is not asked.
     if ids and not args.yes and out.can_ask:
         what, work = at_stake(mas, ids)
         if (work or args.all) and not out.ask(f"Stop {what}?{f' {work}.' if work else ''}"):

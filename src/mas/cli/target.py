@@ -1,7 +1,7 @@
 """How a session and an agent are written on the command line: the same in every command.
 
 `SESSION` is a name or an id, `AGENT` two digits, and `SESSION:AGENT` both in one word; `SESSION:` alone is the session.
-`--session SESSION` is another spelling, and so are the two as words of their own.
+`--session SESSION` also works, and so do session and agent as two words.
 """
 
 import argparse
@@ -19,7 +19,7 @@ OPTIONAL_SESSION_HELP = f"{SESSION_HELP}; default: the one you are in, else the 
 
 
 class Word(NamedTuple):
-    """A session, an agent (or whatever else stands behind the colon), or both."""
+    """A session, an agent (or another target after the colon), or both."""
 
     session: str | None
     rest: str | None
@@ -34,7 +34,7 @@ def split(word: str) -> Word:
 
 
 def whole(word: str) -> str:
-    """The session that a word gives, where an agent would make no sense."""
+    """The session that a word names, for commands that take no agent."""
     session, colon, rest = word.rpartition(":")
     if rest and colon:
         raise BadInput(f"{shown(word)} names one agent, but this command works on whole sessions", "mas list")
@@ -129,7 +129,7 @@ def add_agents(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def session_and_target(mas: Mas, args: Arguments) -> tuple[SessionId, str | None]:
-    """Whom a `TARGET` means: behind a colon, or alone, any agent, unit or group."""
+    """The session and the target of a `TARGET` word: an agent, unit or group, alone or after a colon."""
     session, colon, rest = (args.target or "").rpartition(":")
     given = _one([*([_there(session, args.target)] if colon else []), *_given(args.named)])
     try:

@@ -27,7 +27,7 @@ _LARGEST_FRAME = 16 << 20
 _HINT = "mas serve --detach"
 _ELSEWHERE = "on that machine: mas serve --host …; check the address, the port, and firewalls in between"
 _NOT_TRUSTED = "--ca FILE or MAS_CA, with the certificate of the server or of its issuer"
-# How OpenSSL says that a certificate is for another name or address.
+# OpenSSL's codes for a certificate with another name or address.
 _WRONG_NAME = (62, 64)
 _IN_BODY = "body."
 # What may be asked twice: once more at once, on a fresh connection.
@@ -87,10 +87,10 @@ class Connection:
         again: Sequence[float] | None = None,
         **options: Any,  # noqa: ANN401 - httpx's own options
     ) -> httpx.Response:
-        """The answer, or an error as with `ask`.
+        """The response, or an error as with `ask`.
 
-        Where the connection breaks before the answer, nobody knows whether the request was heard. Then it is made
-        again after each of the seconds in `again`; unless told, only what changes nothing, and once.
+        If the connection breaks before the response, the server may or may not have got the request. It is then made
+        again after each of the seconds in `again`; by default only a request that changes nothing, and once.
         """
         waits = iter(again if again is not None else _ONCE_MORE if method == "GET" else ())
         heard = False
@@ -135,7 +135,7 @@ class Connection:
             else:
                 trust = self._trust if scheme == "wss" else None
                 opening = connect(uri, proxy=None, ssl=trust, **options)
-            # Entered here, left by whoever closes it.
+            # Entered here; its `close` leaves it.
             opened: ClientConnection = opening.__enter__()
         except InvalidStatus as error:
             refused = error.response

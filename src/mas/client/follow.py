@@ -15,7 +15,7 @@ _LOOK_AGAIN = 0.25
 
 
 class Reader(Protocol):
-    """Whoever can read a session's files."""
+    """Anything that can read a session's files."""
 
     def file(self, session_id: SessionId, path: str, offset: int = 0, most: int = 1 << 20) -> FilePart:
         """Some bytes of a file, and how large it is."""
@@ -29,7 +29,7 @@ def follow(mas: Reader, session_id: SessionId, path: str, lines: int) -> None:
     while True:
         part = _part(mas, session_id, path, offset)
         if part.size < offset:
-            # Begun anew, as a log that grew too long is.
+            # It was started again, as a log that grew too long is.
             offset = 0
             continue
         offset += len(part.data)

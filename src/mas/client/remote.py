@@ -43,9 +43,9 @@ _LONGEST_WAIT = 60.0
 
 
 class RemoteMas:
-    """`Mas` over HTTP. Answers and errors are the same values that `LocalMas` has; `progress` is not told.
+    """`Mas` over HTTP. It returns and raises the same values as `LocalMas`; `progress` is never called.
 
-    Where a session is asked for, its name or the start of its id will do as well.
+    A session can also be given by its name or by the start of its id.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class RemoteMas:
 
     def migrate(self, source: str | None, dry_run: bool, progress: Progress | None = None) -> Migration:
         if source is not None and not source.startswith("/"):
-            # It would mean a directory beside wherever the server happens to run.
+            # It would mean a directory relative to where the server runs.
             raise BadInput("Give the absolute path of what to migrate, on the server's machine", "mas migrate /…")
         return self._post(Migration, "/migrate", {"source": source, "dryRun": dry_run})
 
@@ -255,7 +255,7 @@ class RemoteMas:
         return self._get(ApprovalList, "/approvals", sessionId=session_id and parse_reference(session_id))
 
     def answer(self, session_id: SessionId, agent: str, allow: bool, by: str = "person") -> AgentAnswer:
-        """As with `LocalMas`; who answers is whoever the token says."""
+        """As with `LocalMas`; the token says who gives the answer."""
         return self._post(AgentAnswer, _session(session_id, "agents", agent, "approve" if allow else "deny"))
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:

@@ -15,7 +15,7 @@ from mas.model.errors import AgentExited, MasError, NoServer
 from mas.service.agents.terminal import Look, Piece, Screen
 
 _PATIENCE = 30.0
-# The most that is held for somebody who does not read; the rest waits at the server.
+# The most that is buffered for a slow reader; the rest waits at the server.
 _MOST_HELD = 1 << 20
 _TYPED_AT_ONCE = 32 << 10
 _RESET = b"\x1bc"
@@ -24,8 +24,8 @@ _RESET = b"\x1bc"
 class RemoteTerminal:
     """The `Terminal` of an agent behind a server; for one thread at a time.
 
-    The server shows the screen afresh where the size, the program or too much at once makes that needed. In the
-    stream that is a reset and the new screen; a `look` then tells of another `run`.
+    The server sends the whole screen again if the size or the program changed, or if too much came at once. In the
+    stream that is a reset and the new screen; a `look` then returns another `run`.
     """
 
     def __init__(self, connect: Callable[[], ClientConnection], log_path: str) -> None:
@@ -33,7 +33,7 @@ class RemoteTerminal:
         self._connect = connect
         self._log_path = log_path
         self._socket: ClientConnection | None = None
-        # Bytes of the stream that nobody has read, and the position of the first of them.
+        # Bytes of the stream that were not read yet, and the position of the first of them.
         self._held = bytearray()
         self._begin = 0
         self._size: tuple[int, int] | None = None
@@ -66,7 +66,7 @@ class RemoteTerminal:
     def read(self, position: int, most: int) -> Piece:
         self._take()
         start = max(position - self._begin, 0)
-        # Nobody goes back.
+        # No reader goes back.
         del self._held[:start]
         self._begin += start
         data = bytes(self._held[:most])
@@ -113,7 +113,7 @@ class RemoteTerminal:
             pass
 
     def _raise_refusal(self) -> None:
-        """What was refused since the last time is told now: a frame has no answer of its own."""
+        """Raises what was refused since the last call: a frame has no response of its own."""
         error, self._refusal = self._refusal, None
         if error is not None:
             raise error

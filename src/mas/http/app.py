@@ -34,7 +34,7 @@ from mas.service.mas import Mas
 from mas.service.messages.waiters import Waiters
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
-# Whatever is worth a message's going on is told as an event; the rounds are for what was missed.
+# Events say when a message can go on; the rounds find what was missed.
 _BETWEEN_ROUNDS = 5.0
 _BETWEEN_DISK_LOOKS = 5.0
 # How long a server that starts waits for work that was cut short to be finished.
@@ -47,7 +47,7 @@ class Door(Protocol):
     """Another way to the product at a path of its own, behind the same guard."""
 
     async def run(self) -> None:
-        """What it does beside answering, until cancelled."""
+        """What it does besides answering requests, until cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -78,7 +78,7 @@ def create_app(server: ServerState, doors: Doors) -> FastAPI:
 async def _running(app: FastAPI, server: ServerState, doors: Doors) -> AsyncIterator[None]:
     """The background tasks, from before the first request until after the last."""
     workspace, supervisor = server.workspace, server.supervisor
-    # Before anybody is answered: what a listing shows and is then undone would be missed.
+    # Before the first request: a listing must not show work that is then undone.
     first = supervisor.start("first-recovery", partial(in_thread, workspace.finish_work))
     await asyncio.wait([first], timeout=_FOR_RECOVERY)
     supervisor.start("events", server.feed.run)

@@ -34,7 +34,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         there = transport.get_extra_info("socket")
         on_file = there is not None and there.family == socket.AF_UNIX
-        # However many others there are, whoever owns the workspace can come in by the socket file.
+        # The socket file is always open to the workspace's owner, no matter how many connections there are.
         if not (_may_use(there) if on_file else len(self.connections) <= self._limits.connections):
             transport.abort()
             return
@@ -62,7 +62,7 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What follows a body in the form of headers is nothing anybody asked for.
+        # Trailers after a body are never needed.
         if self._in_head:
             super().on_header(name, value)
 

@@ -55,7 +55,7 @@ _log = logging.getLogger("mas.http")
 
 
 def add_handlers(app: FastAPI) -> None:
-    # None of them in a thread: there may be none left, and that is what is to be told.
+    # None of them runs in a thread: there may be none left, which is the error to report.
     app.add_exception_handler(MasError, _mas_error)
     app.add_exception_handler(NoSession, _no_session)
     app.add_exception_handler(RuntimeError, _no_thread)
@@ -141,14 +141,14 @@ def _allowed(request: Request) -> str:
 
 
 async def _no_thread(request: Request, error: Exception) -> Response:
-    """A refusal like any other: after a failure the connection is closed, and who is still sending may miss why."""
+    """A refusal like any other: after a failure the connection closes, and a sending client may miss why."""
     if not is_for_want_of_threads(error):
         raise error
     return problem(no_thread()).response(_id_of(request))
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    """Something nobody thought of: all of it into the log, nothing of it to the caller."""
+    """An unexpected error: all details go to the log, none to the caller."""
     _log.exception("%s failed", request.url.path, exc_info=error)
     return Refusal(500, "error", "The server failed; see its log", "logs/api.log").response(_id_of(request))
 

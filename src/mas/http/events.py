@@ -45,7 +45,7 @@ async def events(
     def wanted(found: Event) -> bool:
         return (session_id is None or found.session_id == session_id) and (event is None or found.event in event)
 
-    # A browser that comes back asks with the address it began with, and tells by the header how far it came.
+    # A browser that reconnects uses its first address, and its last event id is in the header.
     blocks = _blocks(server.feed, last_event_id or after, wanted)
     return StreamingResponse(blocks, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 

@@ -1,7 +1,7 @@
-"""The feed of events: one task follows the store for all listeners and keeps the last events at hand.
+"""The feed of events: one task follows the store for all listeners and keeps the last events in memory.
 
-A listener is no more than the id of what it heard last: while that is among those at hand it is served from memory, and
-one that fell behind reads the store. So a slow one loses nothing and holds nothing.
+A listener is only the id of the last event that it got: while that is in memory, the next ones come from there, and
+a listener that fell behind reads the store. So a slow listener loses nothing and uses no memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EventFeed:
     """Follows what happens, while `run` runs, for all who `listen`."""
 
     def __init__(self, mas: Mas, watching: Watching, hear: Callable[[Event], None], missed: Callable[[], None]) -> None:
-        """`hear` is told every event, `missed` that there were some that nobody can tell any more; neither may wait."""
+        """`hear` is called with every event, `missed` if events were lost; neither may wait."""
         self._mas = mas
         self._watching = watching
         self._hear = hear
@@ -47,7 +47,7 @@ class EventFeed:
 
     async def run(self) -> None:
         """Follow until closed. If it fails it can be run again: listeners wait meanwhile, and miss nothing."""
-        # What was not heard when this ended the last time is found by looking.
+        # Events since the last run of this are found by looking.
         self._missed()
         following = asyncio.create_task(self._follow())
         closing = asyncio.create_task(self._closing.wait())
@@ -61,7 +61,7 @@ class EventFeed:
             raise ends[0]
 
     def close(self) -> None:
-        """End `run` and everybody's listening. Closing twice is fine."""
+        """End `run` and all listeners. Closing twice is fine."""
         self._closing.set()
         self._moved.set()
 
@@ -112,7 +112,7 @@ class EventFeed:
             if moved:
                 was, self._moved = self._moved, asyncio.Event()
                 was.set()
-            # Listeners first: whatever goes wrong with an event here, they have heard it.
+            # Listeners first: if something fails here with an event, they already have it.
             for event in page.events:
                 self._hear(event)
             more = bool(page.events)

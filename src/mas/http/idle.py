@@ -20,7 +20,7 @@ _BETWEEN_LOOKS = 0.5
 
 
 async def until_idle(mas: Mas, has_clients: Callable[[], bool], seconds: float) -> None:
-    """Return `seconds` after the last session stopped and the last client went."""
+    """Return `seconds` after the last session stopped and the last client left."""
     needed_at = time.monotonic()
     while True:
         await asyncio.sleep(min(max(seconds / _PART, _OFTEN), _SELDOM))

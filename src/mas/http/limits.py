@@ -20,7 +20,7 @@ class ServerLimits(NamedTuple):
     body_time: float = 30.0
     # Requests that wait for agents, each a thread.
     waiters: WaiterLimits = WaiterLimits()
-    # How long an answer may wait for somebody who does not read it.
+    # How long a response may wait for a client that does not read it.
     unread_time: float = 60.0
     rate: float = 1000.0
     burst: float = 2000.0

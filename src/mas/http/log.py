@@ -13,7 +13,7 @@ from typing import Any
 
 _SESSION = re.compile(r"/sessions/([0-9a-f-]{36})(?:/|$)")
 _MOST_WAITING = 10_000
-# What happens every few seconds and tells nobody anything.
+# Requests that come every few seconds and are of no interest.
 _QUIET = {"/health", "/metrics"}
 
 Write = Callable[[str | None, str], None]
@@ -50,7 +50,7 @@ class RequestLog:
 
     def close(self) -> None:
         """Write what is waiting, and end."""
-        # Should the thread have failed, nobody makes room.
+        # If the thread failed, nothing makes room.
         with suppress(Full):
             self._waiting.put(None, timeout=5)
         self._thread.join(timeout=5)

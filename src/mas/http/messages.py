@@ -66,7 +66,7 @@ async def wait(
 
 
 async def _waiting(server: ServerState, caller: Principal, work: Callable[[], Response]) -> Response:
-    """What `work` returns. It has a thread apart from those of requests: who waits keeps nobody else from an answer."""
+    """What `work` returns. It runs in a thread apart from those of requests: a waiting call blocks no other."""
     with server.waiters.place(caller):
         return await in_thread(work, limiter=CapacityLimiter(1))
 

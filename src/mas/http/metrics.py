@@ -87,7 +87,7 @@ class Metrics:
             self._worst.set(worst)
 
     def families(self) -> Iterable[Metric]:
-        """All there is to scrape, as it is now."""
+        """All current metrics."""
         return self._registry.collect()
 
     def text(self) -> bytes:

@@ -32,7 +32,7 @@ class Page:
         self._files = {name: _read(path) for name, path in _found(directory)}
 
     def answer(self, name: str, accepted: str, caching: str | None = None) -> Response | None:
-        """The file called so in the best encoding the other side takes; None if there is none."""
+        """The file of that name in the best encoding that the client accepts; None if there is none."""
         file = self._files.get(name)
         if file is None:
             return None

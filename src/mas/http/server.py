@@ -55,7 +55,7 @@ class Options(NamedTuple):
     limits: ServerLimits = ServerLimits()
 
     def check(self) -> None:
-        """`BadInput` for what would put tokens on a network in the clear, or could serve nobody."""
+        """`BadInput` for options that would send tokens unencrypted over a network, or that no client could use."""
         stay = 1.0 if self.until_idle is None else self.until_idle
         files = [path for path in (self.tls_cert, self.tls_key) if path]
         unread = [path for path in files if not (os.path.isfile(path) and os.access(path, os.R_OK))]
@@ -90,9 +90,9 @@ class Options(NamedTuple):
 def serve(
     workspace: str | None, options: Options, ready: Callable[[ServerInfo], None], doors: Doors = _NO_DOORS
 ) -> bool:
-    """Serve the workspace until a signal ends it; `ready` hears where, once it listens.
+    """Serve the workspace until a signal ends it; `ready` gets its address once it listens.
 
-    `doors` are more ways to the product, by path. Returns whether it ended because nobody needed it any more.
+    `doors` are more ways to the product, by path. Returns whether it exited because it was idle.
     """
     options.check()
     with open_server(workspace) as parts:
@@ -193,7 +193,7 @@ class _Server(uvicorn.Server):
         def connection() -> asyncio.Protocol:
             return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
 
-        # Its directory is this user's alone, so nobody else can come in before the mode is right.
+        # Only this user can enter its directory, so no other user can connect before the mode is set.
         file = socket.socket(socket.AF_UNIX)
         file.bind(path)
         os.chmod(path, 0o600)
@@ -218,7 +218,7 @@ class _Server(uvicorn.Server):
 def _listen(options: Options) -> socket.socket:
     """A socket bound to the port asked for, or to the first that is free from the usual one on."""
     usual = range(DEFAULT_PORT, DEFAULT_PORT + _MORE_PORTS)
-    # Nobody chose where one that comes by itself is: it must only be somewhere.
+    # A server that starts automatically may listen on any free port.
     ports = [options.port] if options.port is not None else [*usual, 0] if options.until_idle else usual
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     for port in ports:
@@ -240,7 +240,7 @@ def _check_pair(cert: str, key: str) -> None:
     import ssl
 
     try:
-        # Nobody is there to be asked for a password later on.
+        # Later there is no terminal to ask for a password.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError) as error:
         raise BadInput(f"Cannot use {cert} with {key}; a key with a password is not supported ({error})") from None

@@ -55,5 +55,5 @@ class ServerState:
     def thread_failed(self, failure: ExceptHookArgs) -> None:
         """A thread of the server has raised something."""
         self.supervisor.thread_failed(failure)
-        # It may have been one that took messages to an agent: they are looked for again.
+        # It may have been one that delivered messages: they are looked for again.
         self.rounds.begin_again()

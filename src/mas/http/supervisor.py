@@ -1,6 +1,6 @@
 """The supervisor of the server's background tasks: none of them can die unseen.
 
-What a task raises is logged with its traceback and counted, the task is failing for everybody to see (`/health`), and
+An error of a task is logged with its traceback and counted, `/health` shows that the task is failing, and
 after a pause, which grows while it keeps failing, it starts again.
 """
 
@@ -52,7 +52,7 @@ class Supervisor:
         self.start(name, partial(_every, seconds, work))
 
     def thread_failed(self, failure: ExceptHookArgs) -> None:
-        """Log and count what ended a thread, under the first word of its name; whoever started it may start another."""
+        """Log and count what ended a thread, under the first word of its name; its owner may start another."""
         name = failure.thread.name.split()[0] if failure.thread else "thread"
         _log.error("the server's thread %r failed", name, exc_info=failure.exc_value)
         self._failed(name)
@@ -87,7 +87,7 @@ class Supervisor:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            # Also something inside the task that was cancelled by itself: nobody asked the task to end.
+            # This also catches a cancellation that came from inside the task, not from us.
             _log.exception("the server's task %r failed; it starts again", name)
             self._failing |= {name}
             self._failed(name)

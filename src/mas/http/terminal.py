@@ -37,7 +37,7 @@ _INVALID = 4422
 
 
 class _Abuse(BadInput):
-    """A frame nobody who means well would send; the socket is closed."""
+    """A frame that no correct client sends; the socket is closed."""
 
 
 @router.websocket("/sessions/{session_id}/agents/{agent}/terminal")
@@ -117,7 +117,7 @@ def _viewer(server: ServerState, session_id: str, agent: str, outlet: Outlet) ->
 
 
 class _Socket:
-    """Frames of one WebSocket, out one after the other: whoever waits longest is next."""
+    """Frames of one WebSocket, sent one after the other, in the order of their calls."""
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
@@ -133,7 +133,7 @@ class _Socket:
                 if data is not None and not self._gone:
                     await self._websocket.send_bytes(data)
             except WebSocketDisconnect:
-                # Whoever receives is told so too, and ends it all.
+                # The receiving side notices it too, and ends the connection.
                 self._gone = True
 
     async def close(self, error: MasError, code: int) -> None:
@@ -145,7 +145,7 @@ class _Socket:
                 await self._websocket.close(code)
 
     async def minding(self, serving: Coroutine[Any, Any, None]) -> None:
-        """Serve; whoever sends what makes no sense at all is sent away."""
+        """Serve; a client that sends invalid frames is disconnected."""
         try:
             await serving
         except _Abuse as error:

@@ -19,7 +19,7 @@ async def in_thread(
     limiter: CapacityLimiter | None = None,
     abandon_on_cancel: bool = False,
 ) -> _T:
-    """What `work` answers, done in a thread; `Unavailable` if there is none to be had."""
+    """What `work` returns, run in a thread; `Unavailable` if no thread can be started."""
     try:
         return await to_thread.run_sync(work, *args, limiter=limiter, abandon_on_cancel=abandon_on_cancel)
     except RuntimeError as error:

@@ -143,7 +143,7 @@ class Viewer:
                 asyncio.get_running_loop().run_in_executor(None, self._opened.close)
 
     def _open(self) -> Terminal:
-        """Runs in a thread, which nobody may be waiting for by the time it is done."""
+        """Runs in a thread; its caller may be gone when it is done."""
         self._opened = self._opening()
         if self._left:
             self._opened.close()
@@ -172,7 +172,7 @@ class Viewer:
         return _Shown(look.run, (screen.columns, screen.rows), look.ended, screen.position)
 
     async def _follow(self, terminal: Terminal, waker: Waker, shown: _Shown) -> None:
-        """Send what is printed; returns when the screen is to be shown afresh."""
+        """Send what is printed; returns when the whole screen must be sent again."""
         position = shown.position
         looks = _Looks(shown)
         quiet_until = 0.0
@@ -188,7 +188,7 @@ class Viewer:
                 self._sent += len(piece.data)
                 quiet_until = time.monotonic() + _COALESCE
             elif looks.ending:
-                # All it printed was sent; its pane, if it still has one, tells how it ended.
+                # All it printed was sent; its pane, if it still has one, shows how it exited.
                 if looks.ending.run:
                     return
                 await self._outlet.send(_end(looks.ending))

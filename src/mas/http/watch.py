@@ -1,4 +1,4 @@
-"""Wakes those who wait for files to grow: by inotify where there is one, else by looking again and again."""
+"""Wakes readers when files grow: with inotify if it works, else by polling."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if sys.platform == "linux":
     # Not MOVED_FROM: what replaces a log that was renamed is created or moved here.
     _GROWS = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO
     _GOES = Mask.DELETE_SELF | Mask.MOVE_SELF
-# How often to look where the kernel does not tell.
+# How often to look if inotify does not work.
 _LOOK = 0.02
 
 
 class Waker:
-    """One who waits. `happened` says that something else than output is to be looked at."""
+    """One waiting reader. `happened` means that there is something other than output to look at."""
 
     def __init__(self, names: Collection[str], watch: Callable[[], bool], look: float) -> None:
         """`watch` is asked for the kernel's help until it has it; without that, it wakes every `look` seconds."""
@@ -83,7 +83,7 @@ class Watches:
                 self._leave(directory)
 
     def _watch(self, directory: str) -> bool:
-        """Whether the kernel tells of a directory, if need be from now on."""
+        """Whether inotify watches a directory; starts watching it if needed."""
         if directory in self._watched:
             return True
         if sys.platform != "linux":

@@ -27,9 +27,9 @@ Place = Callable[[Context], AbstractContextManager[None]]
 
 
 def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: nullcontext()) -> Server[Any]:
-    """A server whose tools act for whoever `speaker` says asks; it is called in a thread, as the tools are.
+    """A server whose tools act for the caller that `speaker` returns; it is called in a thread, as the tools are.
 
-    `place` is held by a tool that waits while it does; it raises a `MasError` where no more may.
+    A tool that waits holds `place` meanwhile; it raises a `MasError` if no more may wait.
     """
     calls = CapacityLimiter(_CALLS)
     waiting = {tool.name for tool in TOOLS if tool.waits}
@@ -53,7 +53,7 @@ def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: 
 
         try:
             if params.name in waiting:
-                # A thread of its own: who waits keeps nobody else from an answer.
+                # A separate thread: a caller that waits must not block others.
                 with place(context):
                     answer = await to_thread.run_sync(do, limiter=CapacityLimiter(1))
             else:

@@ -28,7 +28,7 @@ class Speaker(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """One tool: what callers are told of it, and what it does."""
+    """One tool: its description for callers, and what it does."""
 
     name: str
     description: str

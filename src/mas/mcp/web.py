@@ -37,7 +37,7 @@ class WebDoor:
         self._manager: StreamableHTTPSessionManager | None = None
 
     async def run(self) -> None:
-        """Serve, once somebody comes, until cancelled. If it fails, clients are refused until it runs again."""
+        """Serve from the first request until cancelled. If it fails, clients are refused until it runs again."""
         await self._wanted.wait()
         try:
             manager = await to_thread.run_sync(self._load)
@@ -63,7 +63,7 @@ class WebDoor:
 
         from mas.mcp.server import make_server
 
-        # It tells of every request, as the server's own log does.
+        # It logs every request, as the server's own log does.
         logging.getLogger("mcp").setLevel(logging.WARNING)
         server = make_server(
             lambda context: _speaker(self._mas, context.request),
@@ -82,7 +82,7 @@ def _principal(request: Any) -> Principal:  # noqa: ANN401 - the SDK leaves it o
 
 
 def _speaker(mas: Mas, request: Any) -> Speaker:  # noqa: ANN401 - the SDK leaves it open
-    """Who asks: an agent by its token; the owner as a person, or as the agent that the address names."""
+    """The caller: an agent by its token; the owner as a person, or as the agent in the address."""
     principal = _principal(request)
     if not principal.is_owner:
         return Speaker(mas, SessionId(principal.session_id or ""), principal.agent)

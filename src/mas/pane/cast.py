@@ -1,12 +1,12 @@
 """A recording of an agent's terminal that any asciicast player can replay: `logs/agent-{id}.cast` (version 2).
 
-Holds what was printed and when, and every change of size; never what was typed. Output that comes close together
+It has what was printed and when, and every change of size; never what was typed. Output that comes close together
 becomes one event, so that floods cost little. Bounded: a recording past its largest size is kept as `.cast.1`, and
 the next begins with its own header, in the middle of what the screen shows. A run of the agent begins one too.
 
-Of a flood only samples are kept: nobody can follow it, making JSON of it all would slow the agent, and it would push
+Of a flood only samples are kept: no person can follow it, making JSON of it all would slow the agent, and it would push
 out what came before. It may be 4 MiB at once and 1 MiB a second in the long run; past that, the last 64 KiB of each
-quarter of a second. Nothing is kept while the disk is full. A marker tells how many bytes are missing;
+quarter of a second. Nothing is kept while the disk is full. A marker says how many bytes are missing;
 `agent-{id}.log` has them.
 """
 
@@ -36,7 +36,7 @@ class Cast:
 
     def __init__(self, path: str, columns: int, rows: int, term: str) -> None:
         self.due: float | None = None
-        """When what waits is to be written, by the monotonic clock."""
+        """When to write what is waiting, by the monotonic clock."""
         self._path = path
         self._size = (columns, rows)
         self._term = term

@@ -1,7 +1,7 @@
 """Whether an agent has a program in the foreground: this is how a shell counts as working.
 
-A shell gives the terminal to the group of processes it runs and takes it back after. Nobody tells of that, so it is
-looked at: shortly after bytes have moved, a few times more, and for as long as something runs once a second.
+A shell gives the terminal to the process group that it runs and takes it back after. Nothing reports that, so it is
+polled: shortly after bytes have moved, a few times more, and once a second while something is running.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LAST = 0.8
 
 
 class Foreground:
-    """Looks at who has the agent's terminal."""
+    """Checks which process group has the agent's terminal."""
 
     def __init__(self, terminal: int, agent: int) -> None:
         self.due: float | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _IGNORED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _HIGHEST_FD = 256
 _BLOCK = 32 * RING
-# A clerk leaves when nothing has rung for so long, and no other comes sooner than this after it came.
+# A clerk (the process that records hooks) exits after this long without a hook; the next starts no sooner than this.
 _QUIET = 1.0
 _PAUSE = 0.25
 # So many hooks may come at once, and so many a second in the long run; the others wait, and then give up.
@@ -33,13 +33,13 @@ _RATE = 40.0
 # What rings for nothing costs next to nothing.
 _NOTHING = 0.02
 _GLANCE = 0.05
-# So many questions may wait at once; more are noted, and their dialogs left to people.
+# At most this many questions wait at once; more are recorded, and their dialogs are left to people.
 _QUESTIONS = 8
 _HEX = frozenset(b"0123456789abcdef")
 
 
 class Hooks:
-    """Hears one agent's hooks. `OSError` if its spool cannot be made."""
+    """Receives one agent's hooks. `OSError` if its spool cannot be created."""
 
     def __init__(self, session_dir: str, agent: str) -> None:
         self.due: float | None = None
@@ -58,7 +58,7 @@ class Hooks:
 
     @property
     def fd(self) -> int:
-        """What to listen at; -1 while somebody does."""
+        """The descriptor to watch; -1 while a clerk watches it."""
         return -1 if self._clerk or self.due is not None else self._bell
 
     def hear(self, now: float) -> None:
@@ -79,7 +79,7 @@ class Hooks:
             os._exit(0)
 
     def look(self, now: float) -> None:
-        """The pause after the last clerk came is over."""
+        """The pause after the last clerk started is over."""
         self.due = None
 
     def ended(self, pid: int) -> None:
@@ -88,7 +88,7 @@ class Hooks:
             self._clerk = 0
 
     def rest(self) -> None:
-        """The agent has ended: nobody waits any more."""
+        """The agent has exited: no question waits any more."""
         if self._clerk:
             os.kill(self._clerk, signal.SIGKILL)
             os.waitpid(self._clerk, 0)
@@ -111,7 +111,7 @@ class Hooks:
         return fd
 
     def _hung_up(self) -> int:
-        """A new bell. Open both ways, so that it never looks closed and holds what rings while nobody listens."""
+        """A new bell (a named pipe), open both ways: it never looks closed, and keeps what comes while no one reads."""
         try:
             os.unlink(BELL, dir_fd=self._directory)
         except FileNotFoundError:
@@ -124,7 +124,7 @@ class Hooks:
         return fd
 
     def _give(self, fd: int) -> None:
-        """What lies in the agent's place belongs to whoever that belongs to."""
+        """A file in the agent's directory gets the owner of that directory."""
         if self._owner.st_uid != os.geteuid():
             os.fchown(fd, self._owner.st_uid, self._owner.st_gid)
 
@@ -146,7 +146,7 @@ def _leave_the_pane(kept: tuple[int, int]) -> None:
 
 
 class _Clerk:
-    """Notes hooks one after the other, and waits with those that are questions."""
+    """Records hooks one after the other, and waits with those that are questions."""
 
     def __init__(self, session_dir: str, agent: str, directory: int, bell: int, owner: os.stat_result) -> None:
         self._session_dir = session_dir
@@ -183,7 +183,7 @@ class _Clerk:
             time.sleep(-self._room / _RATE)
 
     def _note(self, name: str) -> bool:
-        """Whether there was something to note."""
+        """Whether there was something to record."""
         from mas.store.agent.hooks import PendingQuestion, note_hook
 
         try:
@@ -212,7 +212,7 @@ class _Clerk:
         return True
 
     def _look(self, name: str) -> None:
-        """See whether an answer has come, or nobody waits for it any more."""
+        """Check whether an answer has come, or the program no longer waits for it."""
         waiting, fd = self._waiting[name]
         try:
             if not waiting.look(_is_locked(fd), lambda answer: self._answer(name, answer)):

@@ -112,7 +112,7 @@ class _Runner:
         self._restarts: Restarts | None = None
 
     def run(self, program: str, process: Process, master: int) -> int:
-        """Stay with the agent to its end, and end what it left; answers how it ended."""
+        """Stay until the agent exits, and end what it left; returns how it exited."""
         # Only now: the agent is on its way, and has not waited for this.
         from mas.pane.leftovers import kill_descendants, left_behind
         from mas.pane.logs import Record
@@ -148,11 +148,11 @@ class _Runner:
 
     @property
     def is_homeless(self) -> bool:
-        """Whether the session's directory is gone: then nobody can ever look at the agent, or close its pane."""
+        """Whether the session's directory is gone: then no one can see the agent or close its pane."""
         return self._record is not None and self.home.is_gone
 
     def starts_again(self, code: int) -> bool:
-        """Note how the agent ended and tell the person at the pane; whether it is to run again, once it is time."""
+        """Record how the agent exited and print it in the pane; returns whether to start it again, after the pause."""
         assert self._relay is not None
         pause, words = self._policy_on(code)
         if self.is_homeless:
@@ -164,14 +164,14 @@ class _Runner:
             self._note_end(code, "; not started again: it was asked to stop")
             return False
         try:
-            # What was typed meanwhile was typed to nobody.
+            # What was typed meanwhile had no reader.
             termios.tcflush(0, termios.TCIFLUSH)
         except termios.error:
             return False
         return True
 
     def _policy_on(self, code: int) -> tuple[float | None, str]:
-        """How long to wait before the agent runs again, if it does; and what there is to say about it."""
+        """How long to wait before the agent is started again, if it is; and the text about it."""
         if not self._plan.restart or not self._relay or not self._relay.may_go_on(0):
             return None, ""
         from mas.pane.restarts import Restarts
@@ -207,7 +207,7 @@ class _Runner:
 
 
 def _hooks(session_dir: str, agent: str, plan: LaunchPlan) -> Hooks | None:
-    """Where the agent's hooks are heard, if it has some and cannot write them down itself."""
+    """Where the agent's hooks are received, if it has some and cannot record them itself."""
     if not plan.spool:
         return None
     from mas.pane.hooks import Hooks
@@ -250,7 +250,7 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
 def _spawn(argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan) -> tuple[Process, int, int]:
     """Start the program as leader of a new terminal session; `OSError` if it cannot be run, `Refused` if not so.
 
-    Answers the process and both ends of the terminal. Whoever runs it keeps the agent's end open too: a terminal that
+    Returns the process and both ends of the terminal. The caller keeps the agent's end open too: a terminal that
     all have closed looks gone, and an agent may open its own again.
     """
     master, slave = os.openpty()
@@ -291,7 +291,7 @@ def _start(argv: tuple[str, ...], environ: dict[str, str], limit: Callable[[], N
             for fd in (0, 1, 2):
                 os.dup2(slave, fd)
             limit()
-            # What Python, or whoever started tmux (`nohup`, a script's `&`), ignores would stay ignored in the program.
+            # Signals that Python or tmux's parent (`nohup`, a script's `&`) ignores would stay ignored in the program.
             for number in _USUAL_SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             os.execvpe(argv[0], argv, environ)  # noqa: S606 - no shell, on purpose
@@ -319,7 +319,7 @@ def _limit_files(soft: int | None) -> None:
 
 
 def _limiter(plan: LaunchPlan) -> Callable[[], None]:
-    """What the process that is to become the agent calls to take no more of the machine than it may."""
+    """What the agent's future process calls to set its limits."""
     limits = plan.limits
     if limits is None:
         return lambda: _limit_files(plan.nofile)
@@ -344,7 +344,7 @@ def _close_pane(home: Home) -> None:
         if _BESIDE_SESSIONS in socket:
             socket = _moved(socket, home)
             if not socket:
-                # A server of the workspace's own, whose socket went with it: nobody can speak to it any more.
+                # The workspace's own server, whose socket was removed with it: no process can connect to it any more.
                 if numbers.startswith(f"{parent},"):
                     os.kill(parent, signal.SIGTERM)
                 return

@@ -17,7 +17,7 @@ def left_behind(keepers: tuple[int, ...] = ()) -> dict[int, str]:
 
 
 def kill_descendants(deadline: float, keepers: tuple[int, ...] = ()) -> list[int]:
-    """End everything below this process and reap it; answers what would not die by the deadline."""
+    """End everything below this process and reap it; returns what did not end by the deadline."""
     if keepers:
         _kill_keeper(keepers[0])
     while _reap():
@@ -36,7 +36,7 @@ def kill_descendants(deadline: float, keepers: tuple[int, ...] = ()) -> list[int
 
 
 def _is_alone(pids: tuple[int, ...]) -> bool:
-    """Whether these processes have no other child than each other; if that cannot be told, no."""
+    """Whether these processes have no other child than each other; False if unknown."""
     for pid in pids:
         try:
             with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:

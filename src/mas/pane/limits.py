@@ -1,7 +1,7 @@
 """An agent's use of the machine against its limits: checked by the launcher while it runs and when it exits.
 
-Where a control group holds the agent, the kernel counts and ends, and this only hears of it. Where none does, memory
-and processes are summed here and the agent is ended. Looked at is only what is below the agent, never all processes.
+If the agent is in a control group, the kernel counts and ends it, and this only reads the counts. Otherwise memory
+and processes are summed up here and the agent is ended here. Only the agent's own processes are read, never all.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 _BETWEEN = 0.5
 _BETWEEN_COUNTS = 2.0
 _XFSZ = 25
-# A program's end by a signal, as its parent hears of it: itself, or as a shell or an init of its own puts it.
+# Exit codes of a program that a signal ended: its own, or as a shell or an init process reports it.
 _KILLED = (-SIGKILL, 128 + SIGKILL)
 _TOO_LARGE = (-_XFSZ, 128 + _XFSZ)
 
 
 class LimitWatch:
-    """The limits of one run of an agent. `warn` hears of those that were reached without ending it.
+    """The limits of one run of an agent. `warn` is called for those that were reached without ending it.
 
-    All below this process is the agent's, but for those `spared`: they keep it, and tell how it ended.
+    All processes below this one are the agent's, except `spared`: they guard it, and report how it exited.
     """
 
     def __init__(self, plan: LimitPlan, spared: tuple[int, ...], now: float, warn: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class LimitWatch:
             self.due = now + _BETWEEN
 
     def look(self, now: float) -> None:
-        """See whether a limit has been reached, and end the agent if nobody else does."""
+        """Check whether a limit has been reached, and end the agent if the kernel does not."""
         sums = self._memory or self._processes
         self.due = now + (_BETWEEN if sums else _BETWEEN_COUNTS)
         if sums:
@@ -139,7 +139,7 @@ def below(pid: int) -> list[int]:
 
 
 def resident(pids: Iterable[int]) -> int:
-    """The memory of processes, what they share counted each time: quickly told, and never too little."""
+    """The memory of processes, with shared memory counted each time: fast, and never too little."""
     return sum(pages(pid)[0] for pid in pids) * PAGE
 
 

@@ -1,6 +1,6 @@
 """The launcher's logs: the agent's output, and what happened to the agent.
 
-A full disk must not stop an agent: what cannot be written is counted and noted once there is room again.
+A full disk must not stop an agent: what cannot be written is counted, and the count is logged once there is room again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mas.store.agent.agentlog import AgentLog, Fields, has_called, has_spoken, j
 from mas.store.files.descriptors import DIRECTORY, SAFE, utc_now
 
 _LARGEST_LOG = 32 << 20
-# The words of `show` for an agent whose program tells nothing of itself, and for one that is yet to tell something.
+# What `show` prints for an agent whose program reports nothing, and for one that has not reported yet.
 _RUNNING = "running; reports no state"
 _LAUNCHED = "launched"
 # Events kept until there is room for them, and how long to wait before the next look.
@@ -66,9 +66,9 @@ class Record:
         self._cast = Cast(f"{self._log.removesuffix('.log')}.cast", columns, rows, term)
 
     def output(self, data: bytes) -> None:
-        """Keep what the agent printed; the log starts anew past its largest size, with one predecessor.
+        """Log what the agent printed; past its largest size the log starts again, and one predecessor is kept.
 
-        Until told that it has been drawn too, the log is locked: so readers know how much they may expect of the pane.
+        The log stays locked until `drawn` is called: so readers know how much of it the pane shows.
         """
         try:
             if self._fd < 0 or self._size > _LARGEST_LOG:
@@ -115,13 +115,13 @@ class Record:
             self._cast.flush()
 
     def close(self) -> None:
-        """The agent prints nothing more. What happened can still be noted."""
+        """The agent prints nothing more. Events can still be recorded."""
         if self._cast:
             self._cast.close()
             self._cast = None
 
     def event(self, what: str, **details: int | str | list[str]) -> None:
-        """Note what happened."""
+        """Record an event."""
         at = utc_now()
         self._append({"at": at, "event": what, **details})
         if what == "start":
@@ -138,7 +138,7 @@ class Record:
             self._tell(at, told | {"kind": "", "exitStatus": code if code >= 0 else 128 - code})
 
     def state(self, source: str, state: str, kind: str, text: str, decides: bool) -> None:
-        """Note what a source says the state is; the workspace is told if that is what the agent's state is now."""
+        """Record the state that a source reports; if that is the agent's state now, send it as an event."""
         at = utc_now()
         self._append({"at": at, "event": "state", "source": source, "state": state, "kind": kind, "text": text})
         if decides:
@@ -146,7 +146,7 @@ class Record:
             self._tell(at, {"state": state, "stateText": words, "stateSource": source, "kind": kind})
 
     def warn(self, text: str) -> None:
-        """Note something that should not go unseen, here and for the whole workspace."""
+        """Record a warning, for the agent and for the whole workspace."""
         from mas.store.workspace.eventlog import append_event
 
         at = utc_now()
@@ -155,12 +155,12 @@ class Record:
         append_event(self._workspace, json_object(whose | {"text": f"Agent {self._agent}: {text}"}))
 
     def tell_silence(self, state: str, kind: str, text: str) -> None:
-        """Tell the workspace that the agent is again as it was before any source spoke: as said, or just launched."""
+        """Send an event that the agent is again as it was before any source reported."""
         state, text = (state, text) if state else ("starting", _LAUNCHED)
         self._tell(utc_now(), {"state": state, "stateText": text, "stateSource": "launcher", "kind": kind})
 
     def has_hooks(self) -> bool:
-        """Whether a hook of the agent has told a state since it started."""
+        """Whether a hook of the agent has reported a state since it started."""
         self._has_hooks = self._has_hooks or has_spoken(self._events, "hooks")
         return self._has_hooks
 
@@ -185,9 +185,9 @@ class Record:
         append_event(self._workspace, json_object(whose | fields))
 
     def _append(self, fields: Fields) -> None:
-        """Note it behind all that could not be noted yet: whoever reads of one thing knows of all before it.
+        """Record it after all that could not be recorded yet, so that a reader sees events in order and without gaps.
 
-        By that a message is known to have passed, or not; one that was thought not to would be typed again.
+        These records show whether a message has passed; a message whose record is missing would be typed again.
         """
         self._unwritten = [*self._unwritten[1 - _MOST_UNWRITTEN :], fields]
         self._write_events()

@@ -1,6 +1,6 @@
 """What an agent reports to its terminal: status reports (OSC 7501), and titles if the provider gives them a meaning.
 
-A report is `ESC ] 7501 ; state=…[:kind=…][:app=…][:msg=base64] ST`, and `ESC ] 7501 ; ? ST` asks whether anybody
+A report is `ESC ] 7501 ; state=…[:kind=…][:app=…][:msg=base64] ST`, and `ESC ] 7501 ; ? ST` asks whether the terminal
 understands them. Both are for the launcher alone and are taken out; all else passes byte for byte. Of a sequence
 that a read ended in, the beginning is kept back: no terminal would show anything of it either.
 
@@ -43,13 +43,13 @@ class ReportFilter:
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
-        """Those found since somebody last emptied this list."""
+        """The reports found since this list was last emptied."""
         self.queries: list[bytes] = []
-        """The same of the queries; each is to be answered with its own bytes."""
+        """The queries found; each is answered with its own bytes."""
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What of it goes on to the terminal."""
+        """What of it passes to the terminal."""
         if self._held:
             data = self._held + data
             self._held = b""

@@ -1,4 +1,4 @@
-"""Carries bytes between the pane and the agent, and hears what the agent tells about itself."""
+"""Carries bytes between the pane and the agent, and reads what the agent reports about itself."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
         @property
         def due(self) -> float | None: ...
 
-    # What is to be looked at when it is due, and how.
+    # What to look at when it is due, and how.
     Timed = tuple[Part, Callable[[float], None]]
 
 _STOP_SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-# Has the agent end by its own keys first. Whoever sends it has seen that the agent asks nobody anything.
+# Makes the agent quit by its own keys first. The sender has checked that the agent asks no question.
 _QUIT_SIGNAL = signal.SIGUSR1
 _BLOCK = 1 << 16
 # How much may wait for a reader before its writer is left waiting too.
 _HELD = 1 << 18
-# A real agent saves its conversation when told to end; then it is made to.
+# A real agent saves its conversation when it is asked to end; after this long it is killed.
 _GRACE = 3.0
-# So many queries a second are answered. A terminal that echoes the answer would ask anew with it, for ever.
+# At most this many queries a second are answered. A terminal that echoes the answer would ask again with it, for ever.
 _ANSWERS = 16
 
 
@@ -142,7 +142,7 @@ class Relay:
         signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
         for number in (*_STOP_SIGNALS, _QUIT_SIGNAL, signal.SIGWINCH, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
-        # A child that ended before the handler was there sent its signal to nobody.
+        # The signal of a child that exited before the handler was set is lost.
         self._look_at_child()
         while self.status is None:
             self._step()
@@ -152,7 +152,7 @@ class Relay:
         return self.status
 
     def may_go_on(self, pause: float) -> bool:
-        """Whether an agent may run here after a pause: not if tmux is gone, or somebody wants it to end."""
+        """Whether an agent may be started here after a pause: not if tmux is gone, or it was asked to end."""
         deadline = time.monotonic() + pause
         while self.pane_open and not self.is_told_to_end:
             left = deadline - time.monotonic()
@@ -225,7 +225,7 @@ class Relay:
         elif _QUIT_SIGNAL in numbers and self.quit is None and self.kill.due is None:
             from mas.pane.quit import Quit
 
-            # A program that was halted hears no key.
+            # A stopped program reads no key.
             _signal_group(self.child, signal.SIGCONT)
             self.quit = Quit(self.plan, self.master, self.child, time.monotonic())
             self.timed.append((self.quit, self._go_on_quitting))
@@ -285,7 +285,7 @@ class Relay:
             return
 
     def _hear_of_end(self) -> None:
-        """What the agent's keeper tells of its end; nothing if the keeper was killed."""
+        """How the agent exited, from its keeper; nothing if the keeper was killed."""
         if self.ended < 0:
             return
         status = os.read(self.ended, 4)
@@ -348,7 +348,7 @@ class Relay:
             self.screen = None
 
     def _see(self, state: str, kind: str, text: str) -> None:
-        """What the screen means counts as long as nobody knows better."""
+        """What the screen means counts as long as no better source reports."""
         if not self.states.know_better("screen"):
             self.states.say("screen", state, kind, text, time.monotonic())
 
@@ -387,7 +387,7 @@ class Relay:
             self.screen.stir(time.monotonic())
 
     def _lose_pane(self) -> None:
-        """tmux is gone; the hang-up signal that tells so may still be on its way."""
+        """tmux is gone; its hang-up signal may still be on its way."""
         self.pane_open = False
         self.to_pane.clear()
         self.record.drawn()

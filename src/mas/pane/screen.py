@@ -1,8 +1,8 @@
 """What an agent's screen shows: startup dialogs, and its state if no better source reports it.
 
-The screen is what tmux has drawn, so tmux is asked for it: by a process of its own whose answer is read beside all
-else, one at a time, when output has come to rest, and at growing intervals where it does not. It is only looked at; no
-key is ever pressed. A screen that could not be seen tells nothing.
+The screen is what tmux has drawn, so tmux is asked for it: by a separate process whose output is read in the main
+loop, one at a time, when output has paused, and at growing intervals while it does not. It is only read; no
+key is ever pressed. A screen that could not be read means nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Say = Callable[[str, str, str], None]
     Known = tuple[re.Pattern[str], Sign]
 
-# A program that is starting is looked at once it has printed nothing for so long, or after a pause that grows.
+# The screen of a starting program is read once it has printed nothing for this long, or after a growing pause.
 _CALM = 0.3
 _SOON = 0.5
 _SELDOM = 8.0
@@ -34,7 +34,7 @@ _LARGEST_SPACE = 8.0
 # tmux may not have drawn yet what it has been given: after such pauses the same screen is looked at again.
 _AGAIN = 1.0
 _LAST = 8.0
-# A tmux that has not answered for so long is not waited for, and asked less and less often.
+# A tmux that has not responded for this long is not waited for, and asked less and less often.
 _PATIENCE = 3.0
 _LONGEST_PATIENCE = 60.0
 _BLOCK = 1 << 16
@@ -109,7 +109,7 @@ class Screen:
         """Ask tmux for the screen, or give up waiting for it."""
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
-            # Its end is told like that of every process.
+            # Its exit is reported like that of every process.
             self.due = None
             return
         calm = now - self._changed >= _CALM
@@ -274,7 +274,7 @@ def dialog_on(lines: list[str], known: list[Known]) -> tuple[str, str, str] | No
 
 
 def state_on(lines: list[str], known: list[Known]) -> tuple[str, str]:
-    """The state that the last lines of a screen tell, and the line that an answer is waited for at; nothing if none."""
+    """The state that the last lines of a screen show, and the line with the question; nothing if none."""
     end = "\n".join(line.rstrip() for line in lines[-_LAST_LINES:])
     for pattern, sign in known:
         if match := pattern.search(end):

@@ -7,7 +7,7 @@ from mas.pane.logs import Record
 # So many changes may come at once, and so many a second in the long run; of more than that only the last counts.
 _BURST = 40.0
 _RATE = 8.0
-# The source that is believed least: the word of any other ends it, and `starting` takes back what it said.
+# The least trusted source: a report of any other replaces it, and `starting` withdraws its own.
 _SCREEN = "screen"
 # How often to look whether a hook was called, and how long titles wait for that.
 _GLANCE = 0.1
@@ -16,9 +16,9 @@ _TITLE = "title"
 
 
 class States:
-    """What each source said last. Of `sources`, the first that has spoken decides what the agent's state is.
+    """What each source reported last. The first of `sources` that has reported decides the agent's state.
 
-    If none has said anything `patience` seconds after the start, the state is unknown; 0 is any time. With
+    If none has reported `patience` seconds after the start, the state is unknown; 0 is no limit. With
     `titles_wait` titles count from when the program has called a hook, and while its screen shows no dialog: some call
     themselves ready in their title before they are.
     """
@@ -46,14 +46,14 @@ class States:
         self._plan()
 
     def say(self, source: str, state: str, kind: str, text: str, now: float) -> None:
-        """A source tells a state; written only if it is another than it told last."""
+        """A source reports a state; recorded only if it differs from its last report."""
         self._waiting.pop(source, None)
         if self._said.get(source) != (state, kind, text):
             self._waiting[source] = (state, kind, text)
         self.look(now)
 
     def look(self, now: float) -> None:
-        """Write what waits, as far as there is room, and that nobody has said anything if it is time for that."""
+        """Record what is waiting, as far as the rate allows, and when it is time, that no source has reported."""
         self._room = min(_BURST, self._room + (now - self._at) * _RATE)
         self._at = now
         early = _TITLE in self._waiting and self._is_early(now)
@@ -77,7 +77,7 @@ class States:
         self._waiting = {}
 
     def last(self, source: str) -> tuple[str, str]:
-        """The state and kind that a source told last, written or not."""
+        """The state and kind that a source reported last, recorded or not."""
         return (self._waiting.get(source) or self._said.get(source) or ("", "", ""))[:2]
 
     def know_better(self, source: str) -> bool:
@@ -107,7 +107,7 @@ class States:
         self._record.state(source, *said, decides=decides)
 
     def _take_back(self, said: tuple[str, str, str], decides: bool) -> None:
-        """What the screen said is over; what it is now, nobody has said yet."""
+        """What the screen showed is over; no source has reported the new state yet."""
         self._said.pop(_SCREEN, None)
         self._record.state(_SCREEN, *said, decides=False)
         if decides:

@@ -32,13 +32,13 @@ def size_of(terminal: int) -> tuple[int, int]:
 
 
 def write_and_wait(data: bytes, seconds: float) -> None:
-    """Write to the pane, and wait up to so long until tmux has taken it all; `OSError` if it is gone.
+    """Write to the pane, and wait at most this long until tmux has read it all; `OSError` if tmux is gone.
 
     tmux does not always read to the end what a program wrote just before it ended.
     """
     os.set_blocking(1, True)
     if "TMUX" not in os.environ:
-        # Nobody who is known to answer.
+        # No terminal that is known to respond.
         os.write(1, data)
         return
     import select  # not before the agent runs

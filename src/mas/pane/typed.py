@@ -1,6 +1,6 @@
-"""Notes which messages pass to the agent: the first line of each, and the Enter that submits it.
+"""Records which messages pass to the agent: the first line of each, and the Enter that submits it.
 
-Whoever typed a message may be killed at any moment; by these notes the next one knows how far it came.
+The process that types a message may be killed at any moment; these records tell the next one how far it came.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PATIENCE = 0.05
 
 
 class Typed:
-    """Looks at what is typed to one agent; `note` gets what happened (typed, entered, taken, mark) and its id."""
+    """Watches what is typed to one agent; `note` gets what happened (typed, entered, taken, mark) and its id."""
 
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self._note = note
@@ -49,7 +49,7 @@ class Typed:
         return held
 
     def tell(self) -> None:
-        """Write down what is to be noted. The agent need not wait for that: it is done before it is heard again."""
+        """Write the records. The agent need not wait for that: it is done before its output is read again."""
         notes, self._notes = self._notes, []
         for what, name in notes:
             self._note(what, name)
@@ -123,7 +123,7 @@ def _may_be_start_of(word: bytes, data: bytes) -> bytes:
 
 
 def _unfinished(data: bytes) -> int:
-    """Where a mark begins of which the end is yet to come; the length of `data` if none does."""
+    """Where an unfinished mark begins; the length of `data` if there is none."""
     place = data.rfind(MARK_START)
     if place >= 0 and MARK_END not in data[place + 1 :] and len(data) - place < _LONGEST_MARK:
         return place

@@ -1,6 +1,6 @@
 """The demo agent: a small program that behaves like a real agent CLI, with no model behind it.
 
-It takes messages by paste, works a moment, reports its states (OSC 7501), asks for permission when told to, and in a
+It takes messages by paste, works a moment, reports its states (OSC 7501), asks for permission on command, and in a
 team passes a task on and collects the reports. A task is worked on in steps that can be watched. Run by path with
 `python -ISE`, so it imports the standard library only.
 """
@@ -106,7 +106,7 @@ class Editor:
 
 
 class DemoPlace:
-    """Where this agent stands in its team: whom it leads, and what they are called."""
+    """This agent's place in its team: the agents that it leads, and their names."""
 
     def __init__(self, agent: str, units: list[list[str]], meta: str | None) -> None:
         self.agent = agent
@@ -119,7 +119,7 @@ class DemoPlace:
 
 
 def read_place(agent: str, session: str) -> DemoPlace:
-    """The place as the session's configuration tells it; alone where there is none."""
+    """The place that the session's configuration gives it; alone if there is none."""
     import json
 
     try:
@@ -170,7 +170,7 @@ class Work:
 
 
 def answer(message: str) -> str:
-    """What the demo agent says to a message."""
+    """What the demo agent prints for a message."""
     if message == "/help":
         return _HELP
     if message == "/env":
@@ -181,7 +181,7 @@ def answer(message: str) -> str:
 
 
 def status(state: str, kind: str = "", text: str = "") -> str:
-    """The bytes by which a program tells its terminal what it is doing."""
+    """The bytes by which a program reports to its terminal what it is doing."""
     fields = [f"state={state}", f"kind={kind}" if kind else "", "app=mas-demo"]
     fields.append(f"msg={binascii.b2a_base64(text.encode(), newline=False).decode()}" if text else "")
     return f"\x1b]7501;{':'.join(field for field in fields if field)}\x1b\\"
@@ -198,7 +198,7 @@ def keep(message: str) -> None:
 
 
 class Sender:
-    """Passes messages on with `mas send`, beside everything else."""
+    """Passes messages on with `mas send`, in the background."""
 
     def __init__(self) -> None:
         self._running: list[tuple[str, str, subprocess.Popen[bytes]]] = []
@@ -309,7 +309,7 @@ class Demo:
         show(f"\r\x1b[K{text}\n{self._prompt}{self._editor.tail()}")
 
     def _report(self, state: str, kind: str = "", text: str = "") -> None:
-        """Tell the terminal, but only what is new."""
+        """Report to the terminal, but only changes."""
         report = status(state, kind, text)
         if report != self._state:
             self._state = report
@@ -375,14 +375,14 @@ class Demo:
             self._asked_at = None
             denied = lines[0].strip().lower() in (b"n", b"no")
             self._say("(demo) denied" if denied else "(demo) allowed")
-            # What was typed behind the answer is a message like any other.
+            # What was typed after the answer is a normal message.
             self._waiting.extend(line.decode("utf-8", "replace") for line in lines[1:] if line.strip())
 
     def _finish(self, message: DemoMessage) -> None:
-        """The work is done: say so, to whoever asked."""
+        """The work is done: report it to the agent that asked."""
         self._say(answer(message.text))
         task = message.body.removeprefix("task:").strip()
-        # Only one task to this agent alone is passed on: a word to a whole group has reached them all.
+        # Only a task for this agent alone is passed on: a message to a whole group has reached all of them.
         alone = message.to in ("", self._agent)
         place = read_place(self._agent, self._session)
         if place.led and alone and (message.kind == "task" or (place.is_meta and not message.by)):
@@ -404,7 +404,7 @@ class Demo:
             self._close(message.work, work)
 
     def _close(self, name: str, work: Work) -> None:
-        """Once all reports are in: hand them up, or show them where nobody is above."""
+        """Once all reports are in: pass them up, or show them if this agent has no manager."""
         if work.waiting:
             return
         del self._works[name]

@@ -29,7 +29,7 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 # A program that has these can speak to the user's tmux, keys and desktop in the user's name.
 _NEVER_PASSED = re.compile(r"TMUX.*|SSH_AUTH_SOCK|SSH_AGENT_PID|DBUS_.*|MAS_.*")
-# A program MAS knows nothing of may need a moment to tell a paste from keys.
+# An unknown program may need a moment to distinguish a paste from keys.
 _USUAL_SUBMIT_DELAY = 0.2
 _LONGEST = 600.0
 _LONGEST_HEADER = 16
@@ -77,7 +77,7 @@ Words = tuple[str | tuple[str, ...], ...]
 
 
 class Launch(NamedTuple):
-    """What to run. `resume_if` is a pattern of files: only where one is there is a conversation to resume.
+    """What to run. `resume_if` is a pattern of files: if none exists, there is no conversation to resume.
 
     `files` are written at every start, `seed` only where there is none: the program keeps them from then on.
     `credentials` are what it needs of the user's home to sign in, `credentials_if` what it needs where a variable is
@@ -138,7 +138,7 @@ class Provider(NamedTuple):
 
     @property
     def takes_model(self) -> bool:
-        """Whether its program can be told which model to use."""
+        """Whether its program takes a model."""
         return "model" in self._placeholders()
 
     def _placeholders(self) -> set[str]:
@@ -167,7 +167,7 @@ def read_provider(path: str, name: str) -> Provider:
 
 
 class _Table:
-    """A table of the file: gives its fields by type, and at the end refuses those nobody asked for."""
+    """A table of the file: returns its fields by type, and at the end refuses those that were not read."""
 
     def __init__(self, name: str, body: Mapping[str, Any]) -> None:
         self.name = name

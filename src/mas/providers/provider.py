@@ -304,7 +304,7 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 
 def _rendered(directory: str, files: Iterable[tuple[str, str]], values: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """The files as they are to be written."""
+    """The files with their final content."""
     for target, template in files:
         path = os.path.join(directory, template)
         with open(path, encoding="utf-8") as file:

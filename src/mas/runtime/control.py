@@ -23,14 +23,14 @@ from mas.runtime.threads import started
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, quoted
 
 _LOOKING = frozenset(("capture-pane", "display-message", "list-panes", "list-sessions", "list-windows", "show-options"))
-# What else may be said here. Whatever could end the session the connection is attached to is not among it.
+# The other commands that are allowed here. None of them can end the session that the connection is attached to.
 _DOING = frozenset(("copy-mode", "if-shell", "resize-pane", "resize-window", "send-keys"))
 # Longer ones are too long for a message to the server as well; more words overflow tmux's parser.
 _LONGEST_LINE = 16 << 10
 _MOST_WORDS = 2000
 _OURS = re.compile(r"mas-[0-9a-f]{8}")
 _IDLE = 60.0
-# How long a client may take to end once it was told to.
+# How long a client may take to exit after it was asked to.
 _ENDING = 1.0
 # How long one that is being opened when all are closed is waited for.
 _OPENING = 5.0
@@ -98,7 +98,7 @@ class Connections:
             self._closed = True
             made, self._made = self._made, []
             self._open.clear()
-            # Whoever is opening one sees that it must not, and ends it.
+            # A thread that is opening one sees that it must not, and closes it.
             self._settled.wait_for(lambda: not self._opening, _OPENING)
         for connection in made:
             connection.end()
@@ -147,7 +147,7 @@ class Connections:
 def end_orphans() -> None:
     """End the clients of processes that are no more.
 
-    tmux lets go of a client only when all that it wrote to it was taken. One that was being told something when its
+    tmux drops a client only when the client has read all of tmux's output. A client that was being written to when its
     process was killed stays for ever, and with it a server that should have ended with its last session.
     """
     import psutil
@@ -164,7 +164,7 @@ def end_orphans() -> None:
 
 
 def line_of(commands: Sequence[Command]) -> str | None:
-    """The commands as tmux's own parser reads them; None for what cannot be said so, or not through a connection."""
+    """The commands as tmux's own parser reads them; None if they cannot be written or sent so."""
     if any(command[0] not in _LOOKING and command[0] not in _DOING for command in commands):
         return None
     if sum(map(len, commands)) > _MOST_WORDS or not all(_is_plain(word) for command in commands for word in command):
@@ -179,7 +179,7 @@ def _is_plain(word: str) -> bool:
 
 
 class _NotSaid(Exception):
-    """The connection had ended before anything was said."""
+    """The connection had ended before anything was sent."""
 
 
 class _Cut(Exception):
@@ -187,7 +187,7 @@ class _Cut(Exception):
 
 
 class _Request:
-    """A line and what is heard of its answer, which ends with a word nobody else can know."""
+    """A line and what has come of its response, which ends with a secret word."""
 
     def __init__(self) -> None:
         self.word = os.urandom(16).hex().encode()
@@ -236,7 +236,7 @@ class _Connection:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def settle(self, patience: float) -> None:
-        """Wait until it is attached or has ended; what is said earlier would be heard by a client of no session."""
+        """Wait until it is attached or has ended; a command sent earlier would reach a client without a session."""
         if not self._settled.wait(patience):
             self.end()
             raise self._silent(patience)
@@ -266,7 +266,7 @@ class _Connection:
             # The second line is done even if the first is refused, so there is always an end to the answer.
             self._speaking.sendall(f"{line}\ndisplay-message -p {request.word.decode()}\n".encode())
         except OSError:
-            # Some of it may have been sent; the listener cuts off whoever waits.
+            # Part of it may have been sent; the listener ends the wait of all callers.
             self.end()
         finally:
             self._lock.release()
@@ -314,7 +314,7 @@ class _Connection:
                 self.end()
 
     def _hear(self, line: bytes) -> None:
-        """One line of tmux: the end of an answer, part of a block, or news, of which little matters."""
+        """One line from tmux: the end of a response, part of a block, or a notification, most of which are ignored."""
         if self._waiting and line == self._waiting[0].word:
             self._block = None
             self._waiting.popleft().done.set()
@@ -344,7 +344,7 @@ class _Connection:
             self._waiting[0].printed += self._lines
 
     def _finish(self) -> None:
-        """Tell whoever waits, and reap the process."""
+        """Wake all waiting callers, and reap the process."""
         with self._lock:
             self.ended = True
             cut = list(self._waiting)

@@ -16,7 +16,7 @@ _VERSION_PATIENCE = 10.0
 
 
 def tmux_version() -> str:
-    """What tmux calls itself; `NoTmux` if there is none."""
+    """tmux's version text; `NoTmux` if it is not installed."""
     try:
         done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=False, timeout=10)
     except FileNotFoundError:
@@ -25,7 +25,7 @@ def tmux_version() -> str:
 
 
 def version_text(argv: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
-    """What a program says when asked for its version; None if it does not say. Asked again only of a changed file."""
+    """A program's version output; None if it gives none. A program is run again only if its file changed."""
     status = os.stat(argv[0])
     return _version_text(argv, tuple(environ.items()), (status.st_ino, status.st_mtime_ns))
 
@@ -61,7 +61,7 @@ def descriptor_limit() -> int:
 
 
 def terminals() -> tuple[int, int]:
-    """Pseudo-terminals in use and at most; zeros where the system does not tell."""
+    """Pseudo-terminals in use and their maximum; zeros if the system does not say."""
     numbers = []
     for name in ("nr", "max"):
         try:
@@ -75,7 +75,7 @@ def terminals() -> tuple[int, int]:
 def start_detached(
     argv: Sequence[str], log: str, environ: Mapping[str, str], *inherited: int
 ) -> subprocess.Popen[bytes]:
-    """Start a program that outlives this one and its terminal; what it says goes to the end of `log`.
+    """Start a program that outlives this one and its terminal; its output is appended to `log`.
 
     The open files in `inherited` stay open for as long as it runs.
     """

@@ -2,7 +2,7 @@
 
 A pane carries `TEAM/PID`: the tmux name of its session, the workspace's identity, and the process MAS started in it. A
 person may group, link, rename, move, join, break or swap: the marks go with the pane. A pane that was respawned by
-hand has another process than its mark says. Panes of an earlier version carry no mark: their processes tell whose they
+hand has another process than its mark says. Panes of an earlier version carry no mark: their processes show whose they
 are, and where these do not, the name of the tmux session they are in.
 """
 
@@ -14,7 +14,7 @@ from mas.model.ids import tmux_name
 from mas.runtime.runtime import PaneSize, PaneState, Place
 from mas.runtime.tmux import Command
 
-# Set by the launcher alone, so that a person's shell with a session's environment is nobody's agent.
+# Set only by the launcher, so that a person's shell with a session's environment does not count as an agent.
 MARK = "MAS_PANE"
 PANE_MARK = "@mas_team"
 SESSION_MARK = "@mas_home"
@@ -49,7 +49,7 @@ class NotOurPane(AgentExited):
 
 
 class Row(NamedTuple):
-    """A pane as one line of a listing tells it."""
+    """A pane as one line of a listing describes it."""
 
     pane: str
     pid: int
@@ -138,7 +138,7 @@ def is_home_of(mark: str | None, place: Place) -> bool:
 
 
 def is_owner(owner: str, place: Place) -> bool:
-    """Whether what `OWNER` told means the team."""
+    """Whether the output of `OWNER` names the team."""
     return owner.rpartition("/")[0] == place.team or owner == place.name
 
 

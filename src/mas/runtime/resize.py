@@ -37,7 +37,7 @@ def check_size(columns: int, rows: int) -> None:
 def resizing(pane: str, columns: int, rows: int, told: list[int], grid: Callable[[int], tuple[int, int]]) -> str:
     """The commands that give a pane its size; none if it has it.
 
-    A window follows a pane that fills it; else it grows as far as the others need, and never shrinks.
+    A window follows a pane that fills it; otherwise it grows as much as the other panes need, and never shrinks.
     """
     frame = _Frame(*told)
     if (columns, rows) == (frame.pane_width, frame.pane_height):

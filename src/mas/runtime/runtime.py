@@ -61,9 +61,9 @@ class PaneSize(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What to write to a fresh terminal of that size so that it shows what a pane shows.
+    """What to write to a new terminal of that size so that it shows what a pane shows.
 
-    `pastes`: whether the program takes pastes in brackets; None where tmux does not tell.
+    `pastes`: whether the program takes bracketed pastes; None if tmux does not say.
     """
 
     data: bytes
@@ -96,11 +96,11 @@ class Runtime(Protocol):
     """Where programs run. `NoTmux` means that it could not be looked at, never that something is gone."""
 
     def place(self, name: str, panes: int) -> str:
-        """Decide where a team of `panes` agents is to run: the socket of a server with room for it."""
+        """Decide where a team of `panes` agents runs: the socket of a server with room for it."""
         ...
 
     def open(self, socket: str, team: TeamPlan) -> dict[str, str]:
-        """Open the whole team or nothing; answers the pane of every agent. `AlreadyThere` if the name is taken."""
+        """Open the whole team or nothing; returns the pane of every agent. `AlreadyThere` if the name is in use."""
         ...
 
     def reopen(self, place: Place, pane: str, plan: PanePlan, force: bool = False) -> None:
@@ -111,7 +111,7 @@ class Runtime(Protocol):
         ...
 
     def close(self, place: Place) -> None:
-        """End the team's panes, wherever they are, and nobody else's. Closing twice is fine."""
+        """End the team's panes, wherever they are, and no others. Closing twice is fine."""
         ...
 
     def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
@@ -127,7 +127,7 @@ class Runtime(Protocol):
         ...
 
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
-        """Type `text` into a pane, byte for byte, and Enter too if told; `AgentExited` if it is dead.
+        """Type `text` into a pane, byte for byte, and Enter if asked for; `AgentExited` if it is dead.
 
         `NotOurPane`, an `AgentExited`, if it is another's. All of it is one step: nothing else is typed in
         between.
@@ -166,11 +166,11 @@ class Runtime(Protocol):
         ...
 
     def resize(self, place: Place, pane: str, columns: int, rows: int) -> None:
-        """Give a pane that size, as far as those beside it leave room; `BadInput` if no terminal has it."""
+        """Give a pane that size, as far as its neighbours leave room; `BadInput` if no terminal can have it."""
         ...
 
     def watching(self, place: Place) -> AbstractContextManager[None]:
-        """Says that the team will be looked at often from now on."""
+        """Announces that the team will be read often from now on."""
         ...
 
     def attach(self, place: Place, pane: str | None) -> None:
@@ -178,7 +178,7 @@ class Runtime(Protocol):
         ...
 
     def ends_unattached(self) -> bool:
-        """Whether the user's own server has teams, and is set to end with them once nobody is attached to it."""
+        """Whether the user's own server has teams, and exits with them once no client is attached."""
         ...
 
     def legacy_running(self) -> bool:

@@ -184,7 +184,7 @@ def _is_ours_alone(directory: str) -> bool:
 
 
 def _is_our_socket(path: str) -> bool:
-    """Whether a socket was made by this user; nobody else can make it look so."""
+    """Whether a socket was made by this user; no other user can fake that."""
     try:
         info = os.stat(path, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -208,7 +208,7 @@ def look(server: Tmux, listing: Command) -> str:
 
 
 def has_room(pid: int, panes: int) -> bool | None:
-    """Whether the server can open `panes` more; None where the system does not tell."""
+    """Whether the server can open `panes` more; None if the system does not say."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as file:
             soft = next(line.split()[3] for line in file if line.startswith("Max open files"))

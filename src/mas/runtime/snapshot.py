@@ -32,7 +32,7 @@ _NUMBERS = (
     "scroll_region_upper",
     "scroll_region_lower",
 )
-# Told by newer servers only.
+# Only newer servers report it.
 _PASTES = "bracket_paste_flag"
 _TOLD = ",".join((OWNER, *(f"#{{{name}}}" for name in (*_NUMBERS, *_FLAGS, _PASTES))))
 _COLOURS = re.compile(rb"\x1b\[([0-9;:]*)m")
@@ -43,11 +43,11 @@ _PLAIN = b"\x1b[0m\x0f"
 
 
 def asking(pane: str, history: int) -> list[Command]:
-    """The commands whose answer `drawn` reads; done in one step, so that they tell of one moment."""
+    """The commands whose output `drawn` reads; run in one step, so that all output is of one moment."""
     look = ["capture-pane", "-p", "-e", "-N", "-t", pane]
     return [
         ["display-message", "-p", "-t", pane, _TOLD],
-        # The screen a full-screen program has put aside; nothing if there is none.
+        # The screen that a full-screen program has saved; empty if there is none.
         [*look, "-a", "-q"],
         [*look, "-S", f"-{history}" if history else "0"],
     ]

@@ -78,7 +78,7 @@ def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ())
 
 
 def _in_namespaces_of(pids: Iterable[int]) -> list[int]:
-    """Everything in the pid namespaces whose first process is one of these: nobody else can have come there."""
+    """Everything in the pid namespaces whose first process is one of these: no other process can get in there."""
     begun = {_pid_namespace(pid) for pid in pids if _is_first(pid)} - {None, _pid_namespace(os.getpid())}
     if not begun:
         return []
@@ -127,7 +127,7 @@ def session_and_home(pid: int) -> tuple[str, str] | None:
 
 
 def _home_of(pid: int, environ: bytes, session_id: str) -> str:
-    """The identity of the workspace that a marked process is of; empty if that cannot be told.
+    """The identity of the workspace that a marked process belongs to; empty if unknown.
 
     A process of an earlier version does not carry it: it is of the workspace where its session's directory is.
     """
@@ -202,7 +202,7 @@ def end_agent(owner: Owner, launcher: int | None, grace: float) -> list[int]:
                 process.terminate()
             except psutil.Error:
                 continue
-    # What no launcher looks after any more has nobody to end it.
+    # Without a launcher, no other process will end it.
     return end_processes(owner, known, 0.0 if launcher is None else grace)
 
 
@@ -217,7 +217,7 @@ def end_processes(owner: Owner, known: "list[psutil.Process]", grace: float) -> 
             try:
                 process.kill()
             except psutil.Error:
-                # Gone, or another user's: what is left at the end is told.
+                # Gone, or another user's: what is left at the end is reported.
                 continue
         left = _left_after(left, _LONG_ENOUGH_TO_DIE)
         if time.monotonic() > deadline:
@@ -239,7 +239,7 @@ def wait_for_clients(tmux_session: str, patience: float) -> None:
 
 
 def _is_client_for(process: "psutil.Process", tmux_session: str) -> bool:
-    """Whether a process is a tmux client that opens, closes or types to the tmux session; who watches it may stay."""
+    """Whether a process is a tmux client that opens, closes or types to the tmux session; watchers may stay."""
     import psutil
 
     try:

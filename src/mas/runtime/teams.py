@@ -38,7 +38,7 @@ from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
 _PLACEHOLDER = ("cat", "-")
-# Their short names: who gives the long ones another meaning, as an alias, means what a person types.
+# Their short names: an alias may give the long ones another meaning, for what a person types.
 _NEW_WINDOW, _SPLIT_WINDOW = "neww", "splitw"
 _SET_ENVIRONMENT = "setenv"
 _PANE_WIDTH = 100
@@ -388,7 +388,7 @@ def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:
 
 
 def _if_alive(place: Place, pane: str, then: str, otherwise: str = "") -> Command:
-    """Does something to a living pane of the team, in one step with the look at it; else says why not."""
+    """Does something to a live pane of the team, checked in the same step; otherwise says why not."""
     return ["if-shell", "-F", "-t", pane, alive_in(place), then, f"{otherwise}{say_why_not(place, pane)}"]
 
 
@@ -439,7 +439,7 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
     size = ["-x", str(width), "-y", str(height)]
     yield ["new-session", "-d", "-P", "-F", _OPENED, "-s", team.name, *size, *_PLACEHOLDER]
     mark = Place("", team.name, team.home).team
-    # At once: should anything fail from here on, this is what tells whose the tmux session is.
+    # At once: if anything fails after this, it shows whose the tmux session is.
     yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPENING}"]
     yield from _session_options(team.name)
     for number, window in enumerate(team.windows):

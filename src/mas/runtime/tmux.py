@@ -131,7 +131,7 @@ class Tmux:
         return self.pid() is not None
 
     def pid(self) -> int | None:
-        """The server's process (0 where the system does not tell), None if there is no server."""
+        """The server's process (0 if the system does not say), None if there is no server."""
         with closing(_socket.socket(_socket.AF_UNIX)) as probe:
             probe.settimeout(_PATIENCE)
             try:
@@ -193,7 +193,7 @@ def _said(command: str, status: int, printed: bytes, told: bytes) -> str:
 
 @contextmanager
 def _to_read(data: bytes | None) -> Iterator[int]:
-    """What a process is to read, all of it there before the process is: should we be killed, it does not get half."""
+    """A process's input, complete before the process starts: if we are killed, it does not get half of it."""
     if data is None:
         yield subprocess.DEVNULL
         return
@@ -213,7 +213,7 @@ def _nameless() -> IO[bytes]:
 
 
 def listening_sockets() -> frozenset[str]:
-    """Every socket somebody listens on, by one look at the kernel's list; nothing where there is none.
+    """Every listening socket, from one look at the kernel's list; empty if there is no list.
 
     Asking hundreds of servers would wake them all. One that is not in the list must still be asked.
     """

@@ -1,6 +1,6 @@
 """What processes use of the machine: one pass over all of them, and a cache of earlier results.
 
-Whoever looks again and again keeps the `Meter`: shares of the processor are those since the last look, and the memory
+A caller that looks often keeps the `Meter`: processor use is measured since the last look, and the memory
 of a process is looked at closely only if it may have changed.
 """
 
@@ -87,7 +87,7 @@ class Meter:
             return {launchers[pid]: (pid, use) for pid, use in uses.items()}, host
 
     def _launchers(self, sessions: str, processes: Mapping[int, _Process]) -> dict[int, Whose]:
-        """The launchers of a workspace, by what they were started with; what looks like one below another is none."""
+        """The launchers of a workspace, by their arguments; one below another launcher does not count."""
         roles = {
             (pid, process.begun): self._roles.get((pid, process.begun)) or _role(pid)
             for pid, process in processes.items()
@@ -123,7 +123,7 @@ class Meter:
         return found, Host(os.cpu_count() or 1, round(self._share, 3), memory, free, len(processes))
 
     def _note_shares(self, launchers: tuple[int, ...], processes: Mapping[int, _Process]) -> dict[int, list[int]]:
-        """How much of the processor each took since the last look; returns which processes are below whom."""
+        """How much of the processor each used since the last look; returns the processes below each launcher."""
         now = time.monotonic()
         trees = proc.trees(
             (pid for pid in launchers if pid in processes), {pid: one.parent for pid, one in processes.items()}

@@ -1,1 +1,1 @@
-"""In front of every route: who may come in, with how much, for how long; `chain` puts it together."""
+"""The guard in front of every route: which requests are admitted, how large, how long; `chain` puts it together."""

@@ -1,4 +1,4 @@
-"""Who may come in: one check after the other looks at a request's head and raises a `MasError`, or lets it pass."""
+"""Admission: one check after the other reads a request's head and raises a `MasError`, or lets it pass."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def check_origin(request: HTTPConnection) -> None:
 
 
 class TokenCheck:
-    """Finds out who asks: `principal` of the request's state, None for nobody known."""
+    """Finds the caller: `principal` of the request's state, None if unknown."""
 
     def __init__(self, access: Access, cookie: str) -> None:
         self._access = access

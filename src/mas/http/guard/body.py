@@ -1,4 +1,4 @@
-"""How large a body may be, and by when it has to be there."""
+"""How large a body may be, and when it must be complete."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Body:
         return message if self._size <= self._limits.body_size else await self.refuse_size()
 
     async def send(self, message: Message) -> None:
-        """Pass on what the route answers, unless its body was refused: nobody waits for that."""
+        """Pass on the route's response, unless its body was refused: then the client no longer waits for it."""
         self._is_answered = True
         if not self._is_refused:
             await self._send(message)

@@ -1,4 +1,4 @@
-"""The guard: all that stands in front of the routes, in one order."""
+"""The guard: all checks in front of the routes, in one order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a request: who asked for what, how it ended and how long it took; for the log and the numbers."""
+"""The record of a request: its caller, its path, its result and its duration; for the log and the metrics."""
 
 from __future__ import annotations
 

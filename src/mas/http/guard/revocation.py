@@ -1,4 +1,4 @@
-"""Ends a stream when what it was let in by is not good any more: it may last for days."""
+"""Ends a stream when its token or cookie is no longer valid: a stream may last for days."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mas.model.isolation import Limits
 
 _OURS = "mas"
-# What is to be had of version 1; agents' processor time is limited only where that can be.
+# What version 1 offers; agents' processor time is limited only if it can be.
 _NEEDED = ("memory", "pids")
 _WANTED = ("memory", "pids", "cpu")
 _PERIOD = 100_000
@@ -254,7 +254,7 @@ def end_members(groups: tuple[str, ...]) -> None:
 
 
 def remove_groups(groups: tuple[str, ...], patience: float) -> list[str]:
-    """End what is left in the groups of a session and remove them; answers those that would not go."""
+    """End what is left in the groups of a session and remove them; returns those that could not be removed."""
     deadline = time.monotonic() + patience
     while left := [group for group in groups if not _removed(group)]:
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
 """Scopes of the user's systemd: control groups for users who cannot create their own, and they survive a logout.
 
-All of it is asked of `systemd-run`, and only after a first scope was had: where there is no systemd, no user bus or
-no answer, everything goes on without.
+Everything goes through `systemd-run`, and only if a first scope worked: without systemd, a user bus or
+a response, MAS works without scopes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Logout(StrEnum):
 
 
 class Scopes:
-    """What the user's systemd gives; `environ` says where it is."""
+    """What the user's systemd offers; `environ` says where it is."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -42,7 +42,7 @@ class Scopes:
         return self._given
 
     def at_logout(self) -> Logout | None:
-        """What becomes at logout of what a login started; None if there is no login that ends, or nobody says."""
+        """What happens at logout to processes of the login; None if there is no login that ends, or it is unknown."""
         if "XDG_SESSION_ID" not in self._environ:
             return None
         kills = self._says(("loginctl", "show-user", "--property=KillUserProcesses", "--value"))

@@ -35,7 +35,7 @@ _SIGKILL = 9
 
 
 class SandboxFailed(Exception):
-    """Why an agent could not be shut in, in words; it did not start."""
+    """Why an agent could not be isolated; it did not start."""
 
 
 class Started:
@@ -241,7 +241,7 @@ class _Inner:
         seccomp.install(unix_sockets=self.rules.tier == "A", all_ports=self.rules.ports is None)
         _usual_signals()
         close_on_exec(3)
-        # Whoever started this knows by now which process it is; or is gone, and it must not run.
+        # The process that started this one now knows its id; or it is gone, and this one must not run.
         if os.read(self.gate, 1) == _GO:
             os.write(self.report, _NOT_RUN + str(_run(self.program)).encode())
 
@@ -260,7 +260,7 @@ def go_on_inside(descriptors: list[int]) -> None:
     inner = _Inner(rules, SandboxProgram(plan.argv, plan.env, _nothing), slave, (report, gate, ended, -1))
     try:
         if not os.geteuid():
-            # Nobody else owns them.
+            # No other code owns them.
             seal_devices()
         # The account's own directories are closed to a root that has no other capability.
         privileges.drop(rules.account, wholly=True)

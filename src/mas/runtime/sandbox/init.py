@@ -10,7 +10,7 @@ from mas.runtime.sandbox.system import PR_SET_DUMPABLE, PR_SET_NAME, Buffer, die
 
 # How long what an agent left may be looked at from outside before it is ended here.
 _LOOK = 5000
-# More descriptors than this nobody here has opened.
+# No process here has opened more descriptors than this.
 _MANY = 1 << 10
 # A program that does nothing takes a twentieth of the memory that Python would.
 _IDLE = ("/bin/sleep", "/usr/bin/sleep")
@@ -20,7 +20,7 @@ _FOR_EVER = "2147483647"
 def keep_namespace(report: int) -> None:
     """Be there until killed, and with it everything in the namespace, or the parent ends. Does not return."""
     die_with_parent()
-    # Children of nobody are collected by the kernel itself then; that is kept in another program.
+    # Then the kernel itself reaps orphans; the setting survives `exec`.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     if _is_alone(report, 0):
         os._exit(0)
@@ -37,7 +37,7 @@ def keep_namespace(report: int) -> None:
 
 
 def keep_agent(agent: int, ended: int) -> None:
-    """Stay until the agent ends, tell its status through `ended`, and end with all it left. Does not return."""
+    """Stay until the agent exits, write its status to `ended`, and end with all it left. Does not return."""
     # Nothing of this process is for the agent to see, which has the same user.
     prctl(PR_SET_DUMPABLE, 0)
     name = Buffer(b"mas-init\0")
@@ -54,13 +54,13 @@ def keep_agent(agent: int, ended: int) -> None:
             pass
         _is_alone(ended, _LOOK)
     except (ChildProcessError, BrokenPipeError):
-        # Nothing is left, or nobody is there to look.
+        # Nothing is left, or no process is there to look.
         pass
     os._exit(0)
 
 
 def _is_alone(pipe: int, patience: int) -> bool:
-    """Whether nobody has the other end of a pipe any more, or not after so many milliseconds."""
+    """Whether the other end of a pipe is closed, after at most `patience` milliseconds."""
     poll = select.poll()
     poll.register(pipe, 0)
     return bool(poll.poll(patience))

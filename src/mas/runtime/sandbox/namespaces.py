@@ -116,7 +116,7 @@ def _make_devices(devices: dict[str, int]) -> None:
 
 
 def seal_devices() -> None:
-    """Let nobody change a device's mode: it can be written to on a read-only mount all the same."""
+    """Prevent changes of a device's mode: a device can be written to even on a read-only mount."""
     for name in DEVICES:
         device = open_place(f"/dev/{name}")
         _set(device, _READ_ONLY | _NOSUID | _NOEXEC, recursive=False)

@@ -10,7 +10,7 @@ _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_SECUREBITS = 28
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _CLEAR_ALL = 47, 4
-# Root is nobody special, a change of account changes no capability, none is ever raised again; and all that for ever.
+# Root is an ordinary user, a change of account changes no capability, none is ever raised again; all that is permanent.
 _NO_ROOT = 0xEF
 _EPERM = 1
 _CAPABILITIES_V3 = 0x20080522

@@ -1,6 +1,6 @@
 """What this machine can enforce, found by trying it with a temporary process in temporary directories.
 
-The trying is a program of its own, `python -ISE probe.py HOW`: whoever asks may have threads, and those do not go well
+The trial is a separate program, `python -ISE probe.py HOW`: the caller may have threads, and threads do not go well
 with new namespaces.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-# How long a machine may take to try; a sandbox that is not entered by then is none.
+# How long a trial may take; a sandbox that is not entered by then does not count.
 _PATIENCE = 30.0
 # What an attempt that is not refused adds to the exit status.
 _WROTE, _SAW, _REACHED, _UNUSABLE = 1, 2, 4, 8
@@ -51,7 +51,7 @@ _SCOPES_SINCE = 6
 
 
 def probe(how: str) -> str:
-    """Empty if `namespaces`, `bwrap` or `landlock` shuts a process in on this machine; else why not, in words."""
+    """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine; else why not."""
     import subprocess
 
     try:
@@ -80,7 +80,7 @@ def landlock_abi() -> int:
 
 
 def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
-    """What this tier on this kernel leaves open, a line each; nothing is said of a tier that keeps its promises."""
+    """What this tier does not enforce on this kernel, a line each; empty for a tier that enforces all."""
     if tier == "D":
         return ("file modes only: every agent can reach whatever its user can",)
     lines = []

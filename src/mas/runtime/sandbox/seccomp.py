@@ -27,7 +27,7 @@ _REFUSED = {
     "keyctl": (250, 219),
     "setns": (308, 268),
 }
-# Its flags cannot be looked at, so programs are told to use the older one.
+# A filter cannot see its flags, so it is refused as unknown, and programs use the older one.
 _CLONE3 = (435, 435)
 _NEW_NAMESPACES = 0x7E020080
 _AF_UNIX, _FAMILIES = 1, (2, 10, 16)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from mas.model.launch import Rules
 
-# Made anew before any other step: of the machine's own nothing is seen below the one, and below the other all names.
+# Mounted new before any other step: nothing of the machine's own is seen below /dev; below /proc all names are.
 _FRESH = {"/dev": "hide", "/proc": "proc"}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 # What its owner may read or change without any capability, and an agent of root owns it.
