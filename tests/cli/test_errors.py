@@ -191,4 +191,4 @@ def test_several_sessions_are_gone_through_in_spite_of_a_failure(site: Site) -> 
     active, idle = site.start(), stopped(site)
     done = site.mas("archive", active, idle, code=1)
     assert done.stdout.split() == [idle]
-    assert f"mas stop {active}" in done.stderr
+    assert f"mas stop {active[:8]}" in done.stderr

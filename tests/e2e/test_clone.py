@@ -63,7 +63,7 @@ def test_a_clone_that_cannot_be_started_is_kept_and_named(site: Site) -> None:
     assert said.returncode != 0
     (copy,) = set(site.statuses()) - {source}
     assert site.statuses()[copy] == "stopped"
-    assert f"mas restore {copy}" in said.stderr
+    assert f"mas restore {copy[:8]}" in said.stderr
 
 
 def test_what_cannot_be_copied_is_named(site: Site) -> None:

@@ -63,7 +63,7 @@ def test_a_deleted_session_ends_and_can_be_brought_back_whole(site: Site) -> Non
     assert site.tmux_sessions() == set()
     assert site.statuses() == {}
     assert read(site.path("sessions", ".index")).splitlines()[-1].startswith(f"{session}:deleted:")
-    assert f"mas undelete {session}" in site.mas("show", session, code=3).stderr
+    assert f"mas undelete {session[:8]}" in site.mas("show", session, code=3).stderr
     assert site.json("list", "--status", "deleted")["sessions"][0]["sessionId"] == session
     assert site.json("undelete", session[:8])["status"] == "stopped"
     assert site.four_places(session) == {"stopped"}
@@ -75,7 +75,7 @@ def test_a_deleted_session_ends_and_can_be_brought_back_whole(site: Site) -> Non
 def test_deleting_twice_is_told_and_undeleting_twice_too(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("delete", session, "--yes")
-    assert f"mas undelete {session}" in site.mas("delete", session, "--yes", code=3).stderr
+    assert f"mas undelete {session[:8]}" in site.mas("delete", session, "--yes", code=3).stderr
     site.mas("undelete", session)
     assert "mas list --status deleted" in site.mas("undelete", session, code=3).stderr
     site.mas("delete", session, "--yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -117,7 +118,10 @@ def test_a_dead_agent_is_refused_and_nothing_is_executed(site: Site) -> None:
 def test_a_stopped_session_is_refused_with_the_next_command(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
-    assert f"mas restore {session}" in site.mas("send", "--session", session, "00", "x", code=4).stderr
+    words = ("send", "--session", session, "00", "x")
+    assert f"hint:  mas restore {session[:8]}\n" in site.mas(*words, code=4).stderr
+    # Programs get the whole id.
+    assert json.loads(site.mas(*words, "--json", code=4).stderr)["hint"] == f"mas restore {session}"
 
 
 def test_inside_an_agent_the_session_and_the_sender_are_known(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +14,12 @@ from typing import TextIO
 
 from mas.cli import entry
 from mas.model.errors import Disk, MasError
+from mas.model.ids import PREFIX_LENGTH, UUID4
 from mas.model.views import wire
 from mas.settings import wants_colour
 
+# A session's id in a hint, where it is not part of a path: people need only type its start.
+_LONE_ID = re.compile(rf"(?<![/\w-]){UUID4}(?![/\w-])")
 _COLOURS = {
     "active": "32",
     "stopped": "33",
@@ -138,7 +142,7 @@ class Render:
             return
         self.talk(f"error: {error.message}")
         if error.hint:
-            self.talk(f"hint:  {error.hint}")
+            self.talk(f"hint:  {_LONE_ID.sub(_start, error.hint)}")
 
     @property
     def can_ask(self) -> bool:
@@ -201,6 +205,10 @@ def _push(stream: TextIO | None) -> None:
     if stream is not None:
         with suppress(OSError):
             stream.flush()
+
+
+def _start(found: re.Match[str]) -> str:
+    return found[0][:PREFIX_LENGTH]
 
 
 def _give_up(stream: TextIO) -> None:
