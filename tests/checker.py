@@ -215,9 +215,11 @@ def processes_of_sessions(sessions: str) -> Iterator[tuple[psutil.Process, str]]
     below = f"{sessions}/"
     for process in psutil.process_iter():
         try:
-            words = [process.environ().get("MAS_SESSION_DIR", ""), *process.cmdline()]
+            environ = process.environ()
+            words = [environ.get("MAS_SESSION_DIR", ""), *process.cmdline()]
             word = next((word for word in words if word.startswith(below)), below)
-            session_id = word[len(below) :][:36]
+            # A launcher has the environment of its pane's tmux session, maybe another team's; its mark is its own.
+            session_id = environ.get("MAS_PANE", word[len(below) :])[:36] if word != below else ""
             if not UUID4.fullmatch(session_id) or process.status() == psutil.STATUS_ZOMBIE:
                 continue
             # A server keeps the arguments of the client that started it.

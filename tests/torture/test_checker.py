@@ -291,3 +291,13 @@ def test_a_process_that_belongs_to_nobody_is_seen(scene: Scene) -> None:
             )
         finally:
             process.kill()
+
+
+def test_an_agent_that_was_restarted_in_the_window_of_another_team_is_not_one_of_that_team(bare: Site) -> None:
+    prepare(bare)
+    guest, host = (bare.start("--team", "solo", "--provider", "keeper") for _ in range(2))
+    panes = [bare.json("show", session)["agents"][0]["pane"] for session in (guest, host)]
+    bare.tmux("join-pane", "-d", "-s", panes[0], "-t", panes[1])
+    bare.mas("restart-agent", guest, "00", "--force")
+    bare.mas("stop", host)
+    until(lambda: list(World(bare).problems()) == [], "nothing is wrong")
