@@ -11,7 +11,7 @@ import pytest
 
 from mas.model.launch import Sign, StatePlan
 from mas.pane.logs import Record
-from mas.pane.screen import Screen
+from mas.pane.screen import ScreenReader
 from mas.pane.states import States
 from tests.pane.pane import pane, stand_in
 from tests.pane.test_reports import news, told, workspace
@@ -36,7 +36,7 @@ class Looker:
         self.said: list[tuple[str, str, str]] = []
         self.looks: list[float] = []
         self.now = 0.0
-        self.screen = Screen(("/s", "%1"), StatePlan(**states), lambda *said: self.said.append(said), 0.0)
+        self.screen = ScreenReader(("/s", "%1"), StatePlan(**states), lambda *said: self.said.append(said), 0.0)
 
     def show(self, text: str) -> None:
         with open(self.shows, "w", encoding="utf-8") as file:

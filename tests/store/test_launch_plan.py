@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mas.model.launch import LaunchPlan, LimitPlan, Rules, Sign, StatePlan
-from mas.store.agent.launch_plan import launch_path, read_plan, write_plan
+from mas.store.agent.launch_plan import launch_path, read_plan, was_cut_short, write_plan
 from tests.site import short_directory
 from tests.store.samples import mode, put, read, umask
 
@@ -189,3 +190,25 @@ def test_a_launch_is_private_and_never_written_through_a_link(place: str, path: 
 
 def test_each_agent_has_its_own_launch() -> None:
     assert launch_path("/s", "00") == "/s/.mas/launch/00"
+
+
+@pytest.mark.parametrize(
+    ("intent", "cut_short"),
+    [
+        ('{"session_id": "x", "verb": "start", "pid": 7, "at": ""}\n', True),
+        ('{"pid":7,"verb":"restore"}', True),
+        ('{"verb": "start", "pid": 70}', False),
+        ('{"verb": "stop", "pid": 7, "agent": "\\"verb\\": \\"start\\""}', False),
+        ('{"verb": "start", "pid": 7, "at"', False),
+        ('["start", 7]', False),
+        ("", False),
+    ],
+)
+def test_a_team_was_cut_short_if_the_intent_of_who_opened_it_is_still_there(
+    tmp_path: Path, intent: str, cut_short: bool
+) -> None:
+    intents = tmp_path / ".mas" / "intents"
+    intents.mkdir(parents=True)
+    assert not was_cut_short(str(tmp_path / "x"), 7)
+    (intents / "x").write_text(intent)
+    assert was_cut_short(str(tmp_path / "x"), 7) == cut_short

@@ -175,15 +175,26 @@ def plan_text(plan: LaunchPlan) -> str:
 
 def plan_in(text: str) -> LaunchPlan:
     """The plan that `plan_text` wrote; `ValueError` if it is none."""
+    fields = fields_in(text)
     try:
-        fields = _scan(text, 0)[0]
         fields |= {name: _frozen(value) for name, value in fields.items() if name != "env"}
         states = fields.get("states", {})
         states |= {name: tuple(Sign(**sign) for sign in states[name]) for name in _SIGNS if name in states}
         fields |= {name: kind(**fields[name]) for name, kind in _PARTS.items() if fields.get(name)}
         return LaunchPlan(**fields)
-    except (TypeError, AttributeError, StopIteration, RecursionError) as error:
+    except (TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a launch plan: {error}") from None
+
+
+def fields_in(text: str) -> dict[str, Any]:
+    """The fields of a JSON object; `ValueError` if the text is none."""
+    try:
+        fields = _scan(text, 0)[0]
+    except (StopIteration, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise ValueError("not a JSON object")
+    return fields
 
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401 - anything that JSON can say

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mas.pane.hooks import Hooks
     from mas.pane.limits import LimitWatch
     from mas.pane.quit import Quit
-    from mas.pane.screen import Screen
+    from mas.pane.screen import ScreenReader
 
     class Part(Protocol):
         @property
@@ -121,7 +121,7 @@ class Relay:
 
         return Foreground(self.master, self.child)
 
-    def _screen(self, now: float) -> Screen | None:
+    def _screen(self, now: float) -> ScreenReader | None:
         """The screen, for programs of which something could be seen there."""
         if not self.plan.states.dialogs and not self.plan.states.screen_map:
             return None

@@ -50,7 +50,7 @@ _FRAME = " \t│┃║|╭╮╰╯─━❯›>•●*"
 _IDLE = ("idle", "")
 
 
-class Screen:
+class ScreenReader:
     """Looks at the screen of a pane (`where`: the socket of its tmux and its id) and says what it means.
 
     The plan's `dialogs` are matched while the program starts; once a dialog is gone, `starting` takes it back. Its
@@ -237,13 +237,13 @@ class Screen:
             self._say(state, "question" if state == "blocked" else "", text)
 
 
-def screen_of(plan: StatePlan, say: Say, now: float) -> Screen | None:
+def screen_of(plan: StatePlan, say: Say, now: float) -> ScreenReader | None:
     """The screen of this process's own pane; None if there is no tmux that draws it."""
     socket = os.environ.get("TMUX", "").rsplit(",", 2)[0]
     pane = os.environ.get("TMUX_PANE", "")
     if not socket or not pane:
         return None
-    return Screen((socket, pane), plan, say, now)
+    return ScreenReader((socket, pane), plan, say, now)
 
 
 _ORDER = ("blocked", "working", "idle")

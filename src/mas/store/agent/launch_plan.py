@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 
-from mas.model.launch import LaunchPlan, plan_in, plan_text
+from mas.model.launch import LaunchPlan, fields_in, plan_in, plan_text
 from mas.store.files.descriptors import SAFE
 
 _VERSION = "2"
+# The verbs that open a team.
+_OPENING = ("start", "restore")
 
 
 def launch_path(session_dir: str, agent: str) -> str:
@@ -26,11 +28,10 @@ def was_cut_short(session_dir: str, opener: int) -> bool:
     sessions, session_id = os.path.split(session_dir)
     try:
         with open(os.path.join(sessions, ".mas", "intents", session_id), "rb") as file:
-            intent = file.read()
-    except OSError:
+            intent = fields_in(os.fsdecode(file.read()))
+    except (OSError, ValueError):
         return False
-    opening = b'"verb": "start"' in intent or b'"verb": "restore"' in intent
-    return opening and f'"pid": {opener},'.encode() in intent
+    return intent.get("verb") in _OPENING and intent.get("pid") == opener
 
 
 def write_plan(path: str, plan: LaunchPlan) -> None:
