@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mas.model.errors import BadInput, Corrupt, NoWorkspace
 from mas.model.fields import parse_json
 from mas.model.ids import shown
-from mas.model.isolation import Mode, Policy, SessionLimits, Tier, parse_policy, parse_session_limits
+from mas.model.isolation import Mode, Policy, PolicyOrWord, SessionLimits, Tier
 
 if TYPE_CHECKING:
     from mas.model.retention import Retention
@@ -124,8 +124,8 @@ def settings_of(root: str, config: Mapping[str, Any]) -> Settings:
         legacy=legacy_asked(),
         isolation=policy,
         forced_tier=forced,
-        limits=parse_session_limits(config.get("limits"), "limits of config.json"),
-        retention=_retention(config.get("retention")),
+        limits=_part(SessionLimits, config, "limits") or SessionLimits(),
+        retention=_retention(config),
         environ=dict(environ),
     )
 
@@ -285,7 +285,7 @@ def _server_start(word: str | None) -> ServerStart:
 
 def _isolation(word: str | None, config: Mapping[str, Any]) -> tuple[Policy, Tier | None]:
     """How agents are isolated where nothing nearer says so, and the tier that is forced on all of them, if any."""
-    policy = parse_policy(config.get("isolation"), "isolation of config.json")
+    policy = _part(PolicyOrWord, config, "isolation") or Policy()
     if not word:
         return policy, None
     if word in set(Tier):
@@ -295,13 +295,22 @@ def _isolation(word: str | None, config: Mapping[str, Any]) -> tuple[Policy, Tie
     return policy._replace(enforce=Mode(word)), None
 
 
-def _retention(value: object) -> "Retention | None":
-    if value is None:
+def _retention(config: Mapping[str, Any]) -> "Retention | None":
+    if config.get("retention") is None:
         return None
-    # Few workspaces have such a policy, and every command would pay for reading one.
-    from mas.model.retention import parse_retention
+    from mas.model.retention import Retention
 
-    return parse_retention(value)
+    kept: Retention = _part(Retention, config, "retention")
+    return kept
+
+
+def _part(kind: Any, config: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - a value of any kind
+    """The value under `key`; None where there is none: few workspaces have one, and every command would pay for it."""
+    if config.get(key) is None:
+        return None
+    from mas.model.shapes import read
+
+    return read(kind, config[key], f"config.json: {key}")
 
 
 def _flag(word: str | None, config: Mapping[str, Any]) -> bool:

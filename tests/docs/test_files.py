@@ -12,10 +12,11 @@ import pytest
 
 from mas import settings
 from mas.model.errors import BadInput
-from mas.model.isolation import parse_limits
-from mas.model.retention import Retention, parse_retention
+from mas.model.isolation import Limits
+from mas.model.retention import Retention
 from mas.model.run import parse_run
 from mas.model.session import Gone, Status
+from mas.model.shapes import read as read_shape
 from mas.model.teamfile import parse_team_file
 from mas.pane import cast, logs
 from mas.providers.format import PLACEHOLDERS, Approve, Input, StatusTable, Stop, read_provider
@@ -60,11 +61,11 @@ def test_the_fields_of_a_run_are_told(heading: str, run: dict[str, Any]) -> None
 
 def test_the_fields_of_a_retention_policy_are_told_and_the_example_is_one() -> None:
     with pytest.raises(BadInput) as refusal:
-        parse_retention(_STRANGER)
+        read_shape(Retention, _STRANGER)
     assert names("files", "Retention") == known(refusal)
     example = re.search(r"```json\n(.*?)```", section("files", "Retention"), re.DOTALL)
     assert example
-    assert parse_retention(json.loads(example[1])["retention"]) is not None
+    assert read_shape(Retention, json.loads(example[1])["retention"]) is not None
     usual = Retention()
     told = {row[0].strip("`"): row[1].strip("`") for row in rows(section("files", "Retention"))}
     assert (told["moveTo"], told["lost"]) == (json.dumps(usual.move_to), json.dumps(usual.lost))
@@ -75,8 +76,8 @@ def test_the_fields_of_units_and_of_limits_of_agents_are_told() -> None:
         parse_run({"agents": {"units": [_STRANGER]}})
     assert known(refusal) <= words(section("files", "Runs"))
     with pytest.raises(BadInput) as refusal:
-        parse_limits(_STRANGER)
-    assert names("files", "limits") == known(refusal) | {"disk", "agent"}
+        read_shape(Limits, _STRANGER)
+    assert names("files", "limits") == known(refusal) | {"agent"}
 
 
 def test_the_fields_of_a_team_file_are_told_and_its_example_is_one() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from mas.model.errors import MasError
 from mas.model.ids import SessionId
@@ -85,6 +85,8 @@ def is_typed(hint: Any, value: Any) -> bool:
         return True
     if origin in (Union, UnionType):
         return any(is_typed(option, value) for option in inner)
+    if origin is Literal:
+        return value in inner
     if hint in (None, NoneType):
         return value is None
     if origin is tuple:

@@ -6,13 +6,13 @@ import json
 import os
 from contextlib import suppress
 
-from mas.client.unwire import unwire
 from mas.model.errors import BadInput, NoSession
 from mas.model.ids import find_session, parse_name
 from mas.model.isolation import Isolation, Limits, Policy, SessionLimits, parse_size, shown_size
 from mas.model.message import LARGEST, parse_message, parse_message_id
 from mas.model.principal import Principal, named_by
 from mas.model.run import Run, parse_run, run_body
+from mas.model.shapes import unwire
 from mas.model.views import AgentView, SessionDetail, wire
 from mas.pane.typed import Typed
 from mas.service.access import Access
@@ -56,12 +56,12 @@ def message(ground: Ground, data: bytes) -> None:
     assert notes[:2] == [("typed", "m-0123456789abcdef"), ("entered", "m-0123456789abcdef")]
 
 
-@PARSERS.of("512MiB", "1.5 GiB", "7B")
+@PARSERS.of("512MiB", "1.5 GiB", "7B", refusal=ValueError)
 def size(ground: Ground, data: bytes) -> None:
-    number = parse_size(_text(data), "size")
+    number = parse_size(_text(data))
     assert 1 <= number <= 1 << 62
     shown = shown_size(number)
-    assert "." in shown or parse_size(shown, "size") == number
+    assert "." in shown or parse_size(shown) == number
 
 
 @PARSERS.of("unit/00/a file", "./a//b", "")

@@ -21,7 +21,7 @@ from tests.served import Served
         ({"limits": {"agent": {"cpu": 0}}}, "body.limits.agent.cpu"),
         ({"agents": {"metaManager": {"provider": "nobody"}}}, "body.agents.00.provider"),
         ({"agents": {"metaManager": {"command": "no-such-program"}}}, "body.agents.00.command"),
-        ({"agents": {"metaManager": {"limits": {"memory": "2 apples"}}}}, "body.agents"),
+        ({"agents": {"metaManager": {"limits": {"memory": "2 apples"}}}}, "body.agents.metaManager.limits.memory"),
     ],
 )
 def test_a_run_that_is_refused_is_told_which_field_was_wrong(shared: Served, body: Any, where: str) -> None:

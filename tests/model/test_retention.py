@@ -5,25 +5,29 @@ from __future__ import annotations
 import pytest
 
 from mas.model.errors import BadInput
-from mas.model.retention import Retention, parse_age, parse_retention, shown_age
+from mas.model.retention import Retention, parse_age, shown_age
+from mas.model.shapes import read
+
+
+def parse_retention(body: object) -> Retention:
+    return read(Retention, body, "retention")
 
 
 def test_a_policy_is_read_with_its_units() -> None:
     body = {"maxAge": "30d", "maxCount": 0, "maxDisk": "2GiB", "moveTo": "trash", "archiveAge": "1w", "trashAge": "12h"}
     assert parse_retention(body) == Retention(30 * 86400, 0, 2 << 30, "trash", 7 * 86400, 12 * 3600)
     assert parse_retention({}) == Retention()
-    assert parse_retention(None) is None
 
 
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ([], "must be an object"),
+        ([], "retention must be an object"),
         ({"maxage": "1d"}, "Unknown field 'maxage' in retention"),
-        ({"maxAge": 30}, "maxAge in retention"),
-        ({"maxAge": "30 days"}, "Not an age: '30 days'"),
-        ({"maxAge": "-1d"}, "Not an age"),
-        ({"trashAge": "9" * 30 + "w"}, "Not an age"),
+        ({"maxAge": 30}, "retention.maxAge must be an age"),
+        ({"maxAge": "30 days"}, "retention.maxAge is '30 days'; it must be an age"),
+        ({"maxAge": "-1d"}, "must be an age"),
+        ({"trashAge": "9" * 30 + "w"}, "must be an age"),
         ({"maxCount": -1}, "maxCount"),
         ({"maxCount": True}, "maxCount"),
         ({"maxDisk": "much"}, "maxDisk"),

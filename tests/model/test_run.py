@@ -39,8 +39,7 @@ def teams(draw: st.DrawFn) -> Team:
         roles = [draw(st.just(ROLES.get(agent, "Agent")) | NAME) for agent in mine]
         limits = [draw(st.just(Limits()) | AGENT_LIMITS) for _ in mine]
         agents = [
-            Agent(agent, name, role, *draw(rest), limits=most)
-            for agent, role, most in zip(mine, roles, limits, strict=True)
+            Agent(agent, role, *draw(rest), limits=most) for agent, role, most in zip(mine, roles, limits, strict=True)
         ]
         units.append(Unit(name, tuple(agents)))
     tables = st.dictionaries(
@@ -118,9 +117,9 @@ def test_everything_a_run_asks_for_is_in_it() -> None:
     )
     assert run.team.name == CUSTOM
     assert list(run.team.agents()) == [
-        Agent("00", "meta", "Meta manager", provider="shell", prompt="lead"),
-        Agent("10", "red", "Design manager", model="m"),
-        Agent("42", "red", "Agent", command="sh -i"),
+        Agent("00", "Meta manager", provider="shell", prompt="lead"),
+        Agent("10", "Design manager", model="m"),
+        Agent("42", "Agent", command="sh -i"),
     ]
     assert (run.name, run.provider, run.env) == ("Release", "demo", (("A", "1"), ("EMPTY", "")))
 
@@ -139,34 +138,34 @@ def test_a_team_is_asked_for_by_name() -> None:
         ({"mode": "legacy"}, "Unknown field 'mode'"),
         ({"team": "everyone"}, "No team 'everyone'"),
         ({"team": 13}, "team must be text"),
-        ({"name": "-x"}, "Not a name"),
-        ({"name": "x" * 300}, "Not a name"),
-        ({"name": ""}, "Not a name"),
+        ({"name": "-x"}, "it must be 1 to 64 printable"),
+        ({"name": "x" * 300}, "it must be 1 to 64 printable"),
+        ({"name": ""}, "it must be 1 to 64 printable"),
         ({"agents": []}, "agents must be an object"),
         ({"agents": "all"}, "agents must be an object"),
         ({"env": []}, "env must be an object"),
-        ({"env": {"A=B": "x"}}, "Not a variable name"),
-        ({"env": {"Ä": "x"}}, "Not a variable name"),
-        ({"env": {"1A": "x"}}, "Not a variable name"),
-        ({"env": {"A\n": "x"}}, "Not a variable name"),
+        ({"env": {"A=B": "x"}}, "not the name of a variable"),
+        ({"env": {"Ä": "x"}}, "not the name of a variable"),
+        ({"env": {"1A": "x"}}, "not the name of a variable"),
+        ({"env": {"A\n": "x"}}, "not the name of a variable"),
         ({"env": {"A": 1}}, "A must be text"),
         ({"env": {"A": "x\0y"}}, "NUL"),
         ({"env": {"A": "\ud800"}}, "A "),
         ({"provider": ["demo"]}, "provider must be text"),
         ({"lazyUnits": "yes"}, "lazyUnits"),
         ({"version": 3}, "version 3"),
-        ({"sessionMode": "bogus"}, "Unknown field 'sessionMode'"),
-        ({"sessionMode": 5}, "Unknown field 'sessionMode'"),
-        ({"sessionMode": {"any": 1}}, "Unknown field 'sessionMode'"),
-        ({"sessionId": "550e8400"}, "Not a session id"),
-        ({"sessionId": 5}, "sessionId must be text"),
+        ({"sessionMode": "bogus"}, "sessionMode is"),
+        ({"sessionMode": 5}, "sessionMode is"),
+        ({"sessionMode": {"any": 1}}, "sessionMode is"),
+        ({"sessionId": "550e8400"}, "must be a full UUID"),
+        ({"sessionId": 5}, "sessionId must be a full UUID"),
         ({"request": "all"}, "request must be an object"),
-        ({"routing": "chaos"}, "routing is 'chaos'; it can be hierarchy, open or a table"),
+        ({"routing": "chaos"}, "routing is 'chaos'; it must be hierarchy, open or a table"),
         ({"routing": 7}, "routing must be hierarchy, open or a table"),
-        ({"routing": {"99": []}}, "routing: no agent '99' in this team"),
-        ({"routing": {"00": "all"}}, "routing.00 must be a list"),
-        ({"routing": {"00": ["nobody"]}}, "routing.00: No agent, unit or group 'nobody'"),
-        ({"agents": {"metaManager": {"role": "a\nb"}}}, "Not a name"),
+        ({"routing": {"99": []}}, "routing names '99', which is no agent of this team"),
+        ({"routing": {"00": "all"}}, "routing must be hierarchy, open or a table"),
+        ({"routing": {"00": ["nobody"]}}, "routing.00 is wrong: No agent, unit or group 'nobody'"),
+        ({"agents": {"metaManager": {"role": "a\nb"}}}, "it must be 1 to 64 printable"),
     ],
 )
 def test_a_body_that_is_no_run_is_refused_by_what_is_wrong(body: object, complaint: str) -> None:

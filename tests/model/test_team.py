@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from mas.model.errors import BadInput, NoAgent
-from mas.model.team import DEFAULT_TEAM, MOST_AGENTS, TEAMS, Team, parse_team, team_body, team_named
+from mas.model.shapes import read, write
+from mas.model.team import DEFAULT_TEAM, MOST_AGENTS, TEAMS, Team, TeamBody, custom_team, team_body, team_named
+
+
+def parse_team(body: object, base: Team) -> Team:
+    return custom_team(read(TeamBody, body, "agents"), base)
 
 
 def parsed(*units: dict[str, Any], **more: Any) -> Team:
@@ -70,7 +75,7 @@ def test_a_target_that_is_nobody_is_told_with_the_groups_there_are(target: str) 
 def test_ids_that_were_not_given_are_the_next_of_the_units_tens() -> None:
     team = parsed(unit("red", 3), unit("blue", 2), metaManager={"prompt": "lead"})
     assert ids(team) == ["00", "10", "11", "12", "20", "21"]
-    assert [agent.unit for agent in team.agents()] == ["meta", "red", "red", "red", "blue", "blue"]
+    assert [(unit.name, len(unit.agents)) for unit in team.units] == [("meta", 1), ("red", 3), ("blue", 2)]
 
 
 def test_a_meta_manager_without_wishes_is_still_a_meta_manager() -> None:
@@ -118,7 +123,7 @@ def test_two_units_of_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize("agent_id", ["0", "100", "../", "1a", "", "10\n", "\u0661\u0660"])
 def test_an_agent_id_is_two_digits(agent_id: str) -> None:
-    with pytest.raises(BadInput, match="Not an agent id"):
+    with pytest.raises(BadInput, match="it must be two digits"):
         parsed(unit("red", 1, id=agent_id))
 
 
@@ -126,18 +131,18 @@ def test_an_agent_id_is_two_digits(agent_id: str) -> None:
     ("body", "complaint"),
     [
         ({"unitz": []}, "Unknown field 'unitz' in agents"),
-        ({"units": [{"name": "red", "boss": {}}]}, "Unknown field 'boss' in agents.units[]"),
-        ({"units": [{"name": "red", "manager": {"modle": "x"}}]}, "Unknown field 'modle' in an agent"),
+        ({"units": [{"name": "red", "boss": {}}]}, "Unknown field 'boss' in agents.units[0]"),
+        ({"units": [{"name": "red", "manager": {"modle": "x"}}]}, "Unknown field 'modle' in agents.units[0].manager"),
         ({"units": {"name": "red"}}, "units must be a list"),
         ({"units": "red"}, "units must be a list"),
         ({"units": 0}, "units must be a list"),
-        ({"units": ["red"]}, "must be an object"),
-        ({"units": [{"name": "red", "workers": {}}]}, "workers must be a list"),
-        ({"units": [{"name": "red", "manager": ""}]}, "an agent must be an object"),
-        ({"units": [{"name": "red", "manager": []}]}, "an agent must be an object"),
-        ({"units": [{"name": 7}]}, "name must be text"),
-        ({"metaManager": "x"}, "an agent must be an object"),
-        ({"metaManager": []}, "an agent must be an object"),
+        ({"units": ["red"]}, "agents.units[0] must be an object"),
+        ({"units": [{"name": "red", "workers": {}}]}, "agents.units[0].workers must be a list"),
+        ({"units": [{"name": "red", "manager": ""}]}, "agents.units[0].manager must be an object"),
+        ({"units": [{"name": "red", "manager": []}]}, "agents.units[0].manager must be an object"),
+        ({"units": [{"name": 7}]}, "agents.units[0].name must be a-z first"),
+        ({"metaManager": "x"}, "agents.metaManager must be an object"),
+        ({"metaManager": []}, "agents.metaManager must be an object"),
         ({"metaManager": {"prompt": "a\0b"}}, "NUL"),
         ({"metaManager": {"command": "\ud800"}}, "command"),
     ],
@@ -149,4 +154,4 @@ def test_a_body_that_describes_no_team_is_refused_by_what_is_wrong(body: dict[st
 
 def test_units_keep_their_order_also_one_that_is_called_meta() -> None:
     team = parsed(unit("red", 1), unit("meta", 1))
-    assert parse_team(team_body(team), DEFAULT_TEAM) == team
+    assert parse_team(write(team_body(team)), DEFAULT_TEAM) == team

@@ -48,7 +48,7 @@ def place() -> Iterator[str]:
 
 def program(place: str, name: str, model: str | None = None, home: AgentHome = HOME, **environ: str) -> Program:
     providers = Providers("/nowhere", {"PATH": place, **environ})
-    return providers.program(Agent("00", "meta", provider=name, model=model), home)
+    return providers.program(Agent("00", provider=name, model=model), home)
 
 
 def words(found: Program) -> str:
@@ -148,7 +148,7 @@ def test_a_conversation_that_was_kept_is_resumed(name: str) -> None:
         os.symlink("/bin/true", os.path.join(bin_, name))
         providers = Providers("/nowhere", {"PATH": bin_}, is_any=is_any)
         home = HOME._replace(state_dir=directory)
-        agent = Agent("00", "meta", provider=name)
+        agent = Agent("00", provider=name)
         assert not providers.program(agent, home, resume=True).resumes
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="ascii"):

@@ -57,11 +57,11 @@ def program(directory: str, name: str, mode: int = 0o755) -> str:
 
 
 def run(command: str) -> Agent:
-    return Agent("00", "meta", command=command)
+    return Agent("00", command=command)
 
 
 def by(provider: str, model: str | None = None) -> Agent:
-    return Agent("00", "meta", provider=provider, model=model)
+    return Agent("00", provider=provider, model=model)
 
 
 def test_every_built_in_provider_loads_and_can_be_run(providers: Providers) -> None:
@@ -159,7 +159,7 @@ def test_a_file_that_was_changed_is_read_again(place: str, providers: Providers)
 def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Providers) -> None:
     assert providers.sources("shell", None) == ("foreground",)
     assert providers.sources("shell", "sh") == ()
-    assert providers.program(Agent("00", "meta", provider="shell", command="sh")).provider == "generic"
+    assert providers.program(Agent("00", provider="shell", command="sh")).provider == "generic"
     with pytest.raises(BadInput, match="needs a command to run"):
         providers.program(by("generic"))
 

@@ -11,9 +11,10 @@ import pytest
 import mas
 from mas.model.errors import BadInput, Corrupt
 from mas.model.ids import SessionId
-from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier, parse_session_limits
+from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
 from mas.model.launch import Rules
 from mas.model.run import Run, parse_run
+from mas.model.shapes import read
 from mas.model.team import Team, team_named
 from mas.providers.provider import Program
 from mas.service.isolation.account import account_for, find_account
@@ -358,13 +359,13 @@ def test_what_was_kept_for_a_moment_goes_with_the_next_start(site: Site) -> None
 
 def test_words_of_the_run_its_team_and_the_workspace_are_merged(site: Site) -> None:
     far = Policy(Mode.REQUIRE, read=("/c",), hide=("/h",))
-    world = site.world(isolation=far, limits=parse_session_limits({"memory": "1GiB", "disk": "5GiB"}))
+    world = site.world(isolation=far, limits=read(SessionLimits, {"memory": "1GiB", "disk": "5GiB"}))
     team = team_named("solo")._replace(
-        isolation=Policy(Mode.AUTO, read=("/b",), ports=(80,)), limits=parse_session_limits({"memory": "2GiB"})
+        isolation=Policy(Mode.AUTO, read=("/b",), ports=(80,)), limits=read(SessionLimits, {"memory": "2GiB"})
     )
     run = parse_run({"team": "t", "isolation": {"read": ["/a"]}, "limits": {"cpu": 2}}, lambda _: team)
     assert policy_of(world, run) == Policy(Mode.AUTO, ("/a", "/b", "/c"), (), ("/h",), (80,), None)
-    assert limits_of(world, run) == parse_session_limits({"memory": "2GiB", "disk": "5GiB", "cpu": 2})
+    assert limits_of(world, run) == read(SessionLimits, {"memory": "2GiB", "disk": "5GiB", "cpu": 2})
     assert policy_of(world, Run(team=Team("x", ()))) == far
     assert limits_of(site.world(), Run()) == SessionLimits()
 

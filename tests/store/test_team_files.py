@@ -63,9 +63,9 @@ def test_a_team_of_the_workspace_is_read_whole(layout: Layout) -> None:
     team = team_in([view], "review")
     assert team.routing == Routing("open")
     assert list(team.agents()) == [
-        Agent("00", "meta", "Chief"),
-        Agent("10", "code", "Author", "claude", "opus", None, "Write «it».\nShort."),
-        Agent("77", "code", "Agent", command="sh -i"),
+        Agent("00", "Chief"),
+        Agent("10", "Author", "claude", "opus", None, "Write «it».\nShort."),
+        Agent("77", "Agent", command="sh -i"),
     ]
 
 
@@ -103,22 +103,22 @@ UNIT = "[[units]]\nname = 'a'\nagents = [{}]\n"
     ("text", "complaint"),
     [
         ("not toml", "is not TOML: "),
-        ("", "units must be a list"),
+        ("", "A team has at least one unit"),
         ("units = []", "A team has at least one unit"),
         ("units = 7", "units must be a list"),
         ("units = [7]", "units[0] must be an object"),
-        ("[[units]]\nname = 'a'", "units[0]: the unit a has no agents"),
-        ("[[units]]\nagents = [{}]", "Not a unit name: ''"),
+        ("[[units]]\nname = 'a'", "units[0].agents is empty: the unit a needs at least one agent"),
+        ("[[units]]\nagents = [{}]", "units[0].name is missing"),
         ("[[units]]\nname = 'all'\nagents = [{}]", "The unit name 'all' is taken"),
         (UNIT + UNIT, "The unit name 'a' is taken"),
-        (UNIT.replace("[{}]", "[{ id = '1' }]"), "Not an agent id: '1'"),
+        (UNIT.replace("[{}]", "[{ id = '1' }]"), "units[0].agents[0].id is '1'; it must be two digits"),
         (UNIT.replace("[{}]", "[{ id = '10' }, { id = '10' }]"), "Two agents have the id 10"),
-        (UNIT.replace("[{}]", "[{ rolle = 'x' }]"), "Unknown field 'rolle' in an agent"),
+        (UNIT.replace("[{}]", "[{ rolle = 'x' }]"), "Unknown field 'rolle' in units[0].agents[0]"),
         (UNIT.replace("[{}]", f"[{', '.join(['{}'] * 100)}]"), "A team has at most 99 agents"),
         ("name = 'other'\n" + UNIT, "name is 'other'; it must be 'mine', as the file is called"),
         ("team = 'x'\n" + UNIT, "Unknown field 'team' in a team"),
-        ("routing = 'chaos'\n" + UNIT, "routing is 'chaos'; it can be hierarchy, open or a table"),
-        (UNIT + "[routing]\n99 = []", "routing: no agent '99' in this team"),
+        ("routing = 'chaos'\n" + UNIT, "routing is 'chaos'; it must be hierarchy, open or a table"),
+        (UNIT + "[routing]\n99 = []", "routing names '99', which is no agent of this team"),
     ],
 )
 def test_a_file_that_describes_no_team_is_named_with_what_is_wrong(layout: Layout, text: str, complaint: str) -> None:

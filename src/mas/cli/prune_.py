@@ -8,7 +8,8 @@ from mas.cli.command import Arguments, add_dry_run, add_yes, opened
 from mas.cli.listing import add_status
 from mas.cli.render import Render, count, size
 from mas.model.errors import BadInput
-from mas.model.retention import parse_age
+from mas.model.ids import shown
+from mas.model.retention import AGE, parse_age
 from mas.model.upkeep import PrunePlan
 from mas.service.upkeep.prune import PRUNABLE, PrunePolicy
 
@@ -39,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Arguments, out: Render) -> int:
-    older = None if args.older_than is None else parse_age(args.older_than)
+    older = None if args.older_than is None else _age(args.older_than)
     policy = PrunePolicy(older, args.keep, tuple(args.status), args.policy)
     mas = opened(args)
     plan = mas.prune(policy, dry_run=True)
@@ -80,3 +81,10 @@ def _table(plan: PrunePlan, out: Render) -> None:
                 for item in plan.items
             ],
         )
+
+
+def _age(text: str) -> float:
+    try:
+        return parse_age(text)
+    except ValueError:
+        raise BadInput(f"--older-than is {shown(text)}; it must be {AGE.must_be}") from None

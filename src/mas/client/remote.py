@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from mas.client.connection import Connection
-from mas.client.unwire import unwire
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.errors import BadInput, NoServer, NoSession
@@ -23,6 +22,7 @@ from mas.model.run import Run, run_body
 from mas.model.self_report import AgentReport, parse_report
 from mas.model.server import Health
 from mas.model.session import Gone, Status
+from mas.model.shapes import unwire
 from mas.model.stats import Stats
 from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
 from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -11,15 +11,14 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mas.model.ids import UUID4
+from mas.model.fields import Rule
 from mas.model.message import LARGEST, DeliveryState, Until
 from mas.model.self_report import LONGEST_REPORT, Reported
 from mas.model.session import Gone, Status
+from mas.model.shapes import is_pairs, options, ruled, words_of, written_fields
 from mas.model.state import State
-from mas.model.team import Restart
 from mas.model.views import camel, wire
 
-_UUID4_ANY_CASE = f"^{UUID4.replace('a-f', 'a-fA-F').replace('89ab', '89abAB')}$"
 _LONGEST_REFERENCE = 64
 _REFERENCE = "The session: its name, `mas-xxxxxxxx`, or its UUID (the first 4 characters are enough)"
 SessionReference = Annotated[
@@ -36,90 +35,6 @@ class Body(BaseModel):
     """A request's body."""
 
     model_config = ConfigDict(alias_generator=camel, extra="forbid", strict=True)
-
-
-_Size = Annotated[int | str, Field(description="Bytes, or a size such as 512MiB or 2GiB")]
-
-
-class LimitsBody(Body):
-    """Limits of an agent. A field that is left out is not limited."""
-
-    memory: _Size | None = None
-    processes: Annotated[int, Field(ge=1)] | None = None
-    cpu: Annotated[float, Field(ge=0.01, description="Number of processor cores, such as 1.5")] | None = None
-    files: Annotated[int, Field(ge=1, description="Number of open files")] | None = None
-    file_size: _Size | None = None
-
-
-class SessionLimitsBody(LimitsBody):
-    """Limits of a session as a whole, and of each of its agents."""
-
-    disk: _Size | None = None
-    agent: LimitsBody | None = None
-
-
-class IsolationBody(Body):
-    """How agents are isolated, and which files they can use. Paths: absolute, `~/…`, or relative to the workspace."""
-
-    enforce: Literal["auto", "require", "off"] | None = None
-    read: list[str] | None = None
-    write: list[str] | None = None
-    hide: list[str] | None = None
-    ports: Annotated[list[int], Field(description="The TCP ports that agents may use (default: all)")] | None = None
-    run_as: Annotated[str, Field(description="The user account of agents, if MAS runs as root")] | None = None
-
-
-class AgentBody(Body):
-    """One agent of a custom team. Fields that are left out come from the session or the provider."""
-
-    id: Annotated[str, Field(pattern="^[0-9]{2}$")] | None = None
-    role: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    prompt: str | None = None
-    provider: str | None = None
-    model: str | None = None
-    command: str | None = None
-    restart: Restart | None = None
-    restart_limit: Annotated[int, Field(ge=0, le=1000)] | None = None
-    limits: LimitsBody | None = None
-
-
-class UnitBody(Body):
-    """A unit of a custom team."""
-
-    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_-]{0,31}$")]
-    manager: AgentBody | None = None
-    workers: list[AgentBody] | None = None
-
-
-class TeamBody(Body):
-    """A custom team. An empty one means the default team of 13."""
-
-    meta_manager: AgentBody | None = None
-    units: list[UnitBody] | None = None
-
-
-class RunBody(Body):
-    """The session to start. An empty body starts the default team of 13."""
-
-    # The product's own parser answers for everything else, naming the field and what is known.
-    model_config = ConfigDict(alias_generator=camel, extra="allow", strict=True)
-
-    agents: TeamBody | None = None
-    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    team: str | None = None
-    provider: str | None = None
-    model: Annotated[str, Field(description="The model of agents that name none, if they take one")] | None = None
-    env: dict[str, str] | None = None
-    lazy_units: bool | None = None
-    routing: Literal["hierarchy", "open"] | dict[str, list[str]] | None = None
-    restart: Restart | None = None
-    restart_limit: Annotated[int, Field(ge=0, le=1000, description="Restarts within ten minutes")] | None = None
-    isolation: Literal["auto", "require", "off"] | IsolationBody | None = None
-    limits: SessionLimitsBody | None = None
-    session_id: (
-        Annotated[str, Field(pattern=_UUID4_ANY_CASE, description="The session's id, a UUID v4; 409 if it is in use")]
-        | None
-    ) = None
 
 
 class CloneBody(Body):
@@ -255,6 +170,55 @@ class EventFieldsPage(BaseModel):
     events: list[_Event]
     last: str
     gap: bool
+
+
+@cache
+def body_of(kind: type, without: tuple[str, ...] = ()) -> type[BaseModel]:
+    """The shape of a body that the model itself reads, for the documentation of the API."""
+    fields: dict[str, Any] = {}
+    for field in written_fields(kind, without):
+        written = _described(field.hint, field.rule)
+        fields[camel(field.name)] = (written | None, None) if field.has_default else (written, ...)
+    name = f"{kind.__name__.removesuffix('Body')}Body"
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=kind.__doc__, **fields)
+
+
+def _described(hint: Any, rule: Rule) -> Any:  # noqa: ANN401 - a type of any kind
+    """The type of a field as it is written, with what it must be."""
+    kinds = [rule.written_as] if rule.written_as else [_written(kind, rule) for kind in options(hint)]
+    rules = Field(
+        description=rule.about or None,
+        ge=rule.least,
+        le=rule.most,
+        pattern=rule.pattern and f"^{rule.pattern}$",
+        max_length=rule.longest,
+        min_length=rule.longest and 1,
+    )
+    return Annotated[Union[tuple(kinds)], rules]  # noqa: UP007 - made while running
+
+
+def _written(hint: Any, rule: Rule) -> Any:  # noqa: ANN401 - a type of any kind
+    inner = get_args(hint)
+    if words := words_of(hint):
+        return Literal[tuple(str(word) for word in words)]
+    if hasattr(hint, "_fields"):
+        of_word = [_described(*field[1:3]) for field in written_fields(hint) if field.name == rule.word]
+        return Union[(*of_word, body_of(hint, rule.without))]
+    if get_origin(hint) is dict or is_pairs(hint):
+        return dict[str, _described(*ruled((inner if get_origin(hint) is dict else get_args(inner[0]))[1]))]  # type: ignore[misc]
+    if get_origin(hint) is tuple:
+        return list[_described(*ruled(inner[0]))]  # type: ignore[misc] # a type made while running
+    return hint
+
+
+class ReadByTheModel:
+    """Says of a body, which the model reads, what it can be: beside `Any`, in `Annotated`."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def __get_pydantic_json_schema__(self, _: object, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        return handler(body_of(self._kind).__pydantic_core_schema__)
 
 
 @cache

@@ -38,17 +38,22 @@ class MasError(Exception):
     """Anything that MAS refuses or fails to do, in words for people."""
 
     code = "error"
-    field = ""
-    """The field of the request that caused it, if one did."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", field: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.field = field
+        """The field of the request that caused it, if one did."""
 
 
 class BadInput(MasError):
     code = "bad-input"
+
+    @classmethod
+    def at(cls, field: str, why: str) -> BadInput:
+        """`field` is wrong; `why` goes on with the sentence, such as `must be text`."""
+        return cls(f"{field} {why}", field=field)
 
 
 class NotFound(MasError):

@@ -1,16 +1,59 @@
-"""Fields of JSON and TOML input: read with their types, or an error that names the field."""
-
-from __future__ import annotations
+"""Fields: what each must be beside its type, and which of them an error is about."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from mas.model.errors import BadInput, MasError
-from mas.model.ids import shown
+from mas.model.errors import MasError
+from mas.model.ids import AGENT, shown
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
+
+
+class Rule(NamedTuple):
+    """What a field must be, and how it is written, where its type does not say it; `Annotated` puts it beside that.
+
+    `shapes` reads and writes by it, and the description of the API is made from it.
+    """
+
+    must_be: str = ""
+    """For people: `NAME must be …`."""
+    about: str = ""
+    """What the description of the API says of it."""
+    test: Callable[[Any], object] | None = None
+    least: float | None = None
+    most: float | None = None
+    pattern: str | None = None
+    longest: int | None = None
+    read: Callable[[Any], Any] | None = None
+    """Makes the value of what is written, where that is of another type; `ValueError` if it cannot."""
+    write: Callable[[Any], Any] | None = None
+    written_as: Any = None
+    """The type of what is written."""
+    word: str = ""
+    """An object with nothing but this field can be written as the value of the field alone."""
+    without: tuple[str, ...] = ()
+    """The fields that the object does not have here."""
+    is_flat: bool = False
+    """Its fields are written beside the others, not in an object of their own."""
+    is_written: bool = True
+
+    def allows(self, value: Any) -> bool:  # noqa: ANN401 - a value of any kind
+        """Whether a value of the right type is one that the field can have."""
+        return (
+            (self.pattern is None or re.fullmatch(self.pattern, value) is not None)
+            and (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.longest is None or 0 < len(value) <= self.longest)
+            and (self.test is None or bool(self.test(value)))
+        )
+
+
+AGENT_ID = Rule("two digits, such as 00 or 21", pattern=AGENT.pattern)
+FLAT = Rule(is_flat=True)
+NOT_WRITTEN = Rule(is_written=False)
 
 
 def parse_json(data: str | bytes | bytearray) -> Any:  # noqa: ANN401 - raw JSON
@@ -35,37 +78,10 @@ def parse_record(kind: type[Record], body: Any) -> Record:  # noqa: ANN401 - raw
 
 
 @contextmanager
-def about(field: str) -> Iterator[None]:
-    """Whatever is refused in here is about `field`, or about the part of it that the sentence begins with."""
+def in_field(field: str) -> Iterator[None]:
+    """Whatever is refused in here is about `field`, unless the error itself names a part of it."""
     try:
         yield
     except MasError as error:
-        begins = error.message.partition(" ")[0].rstrip(":")
-        error.field = begins if begins.startswith(f"{field}.") else field
+        error.field = error.field or field
         raise
-
-
-def known(body: Any, what: str, fields: set[str]) -> Mapping[str, Any]:  # noqa: ANN401 - raw JSON
-    """`body` as an object with no other keys than `fields`, or `BadInput` naming the stranger."""
-    if not isinstance(body, Mapping):
-        raise BadInput(f"{what} must be an object")
-    for key in body:
-        if key not in fields:
-            raise BadInput(f"Unknown field {shown(str(key))} in {what} (known: {', '.join(sorted(fields))})")
-    return body
-
-
-def text(body: Mapping[str, Any], key: str) -> str | None:
-    """The string under `key`, None where there is none; `BadInput` for anything that cannot be an argument."""
-    value = body.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadInput(f"{key} must be text")
-    if "\0" in value:
-        raise BadInput(f"{key} must not hold a NUL character")
-    try:
-        value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise BadInput(f"{key} must be valid UTF-8") from None
-    return value

@@ -16,9 +16,9 @@ UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _UUID4 = re.compile(UUID4)
 _UUID_START = re.compile(r"[0-9a-f-]{4,36}")
 _LIKE_AN_ID = re.compile(r"(mas-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mas-[0-9a-f]{8}|[0-9]{2}", re.IGNORECASE)
-_AGENT = re.compile(r"[0-9]{2}")
-_UNIT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_NAME_LIMIT = 64
+AGENT = re.compile(r"[0-9]{2}")
+UNIT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+LONGEST_NAME = 64
 _SHOWN_LIMIT = 60
 
 
@@ -69,7 +69,7 @@ def find_session(reference: str, known: Iterable[tuple[str, str | None]]) -> Ses
 
 def parse_reference(text: str) -> str:
     """`text`, if it can mean a session at all; never what could be a path."""
-    if not _is_name(text) or "/" in text or text in (".", ".."):
+    if not is_name(text) or "/" in text or text in (".", ".."):
         raise BadInput(
             f"Not a session: {shown(text)} (a name, a UUID, 4 or more of its first characters, or mas-xxxxxxxx)",
             "mas list",
@@ -78,7 +78,7 @@ def parse_reference(text: str) -> str:
 
 
 def is_agent_id(text: str) -> bool:
-    return _AGENT.fullmatch(text) is not None
+    return AGENT.fullmatch(text) is not None
 
 
 def parse_agent_id(text: str) -> str:
@@ -89,15 +89,15 @@ def parse_agent_id(text: str) -> str:
 
 def parse_unit_name(text: str) -> str:
     """A unit name starts with a letter, so that neither tmux nor a reader takes it for a number."""
-    if not _UNIT.fullmatch(text):
+    if not UNIT.fullmatch(text):
         raise BadInput(f"Not a unit name: {shown(text)} (a-z first, then a-z 0-9 _ -, 32 at most)")
     return text
 
 
 def parse_name(text: str) -> str:
     """A name people gave: any script, one line, no control characters, not an option."""
-    if not _is_name(text):
-        raise BadInput(f"Not a name: {shown(text)} (1 to {_NAME_LIMIT} printable characters, no '-' or space first)")
+    if not is_name(text):
+        raise BadInput(f"Not a name: {shown(text)} (1 to {LONGEST_NAME} printable characters, no '-' or space first)")
     return text
 
 
@@ -117,7 +117,7 @@ def parse_new_name(text: str) -> str:
 def near_name(text: str) -> str | None:
     """A name for a session that is as near to `text` as one can be; None if none is."""
     kept = "".join(character for character in text if character.isprintable())
-    kept = kept.replace(":", "-").replace("/", "-").strip().lstrip("-")[:_NAME_LIMIT].strip()
+    kept = kept.replace(":", "-").replace("/", "-").strip().lstrip("-")[:LONGEST_NAME].strip()
     try:
         return parse_new_name(kept)
     except BadInput:
@@ -130,12 +130,12 @@ def free_name(name: str, taken: Container[str | None]) -> str:
     while found in taken:
         number += 1
         end = f"-{number}"
-        found = name[: _NAME_LIMIT - len(end)].rstrip() + end
+        found = name[: LONGEST_NAME - len(end)].rstrip() + end
     return found
 
 
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= _NAME_LIMIT and text.isprintable() and text == text.strip() and text[0] != "-"
+def is_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip() and text[0] != "-"
 
 
 def shown(text: str) -> str:

@@ -2,28 +2,8 @@
 
 from typing import NamedTuple
 
-from mas.model.isolation import Limits, Policy, SessionLimits
-
-
-class TeamAgent(NamedTuple):
-    """An agent of a team template. Fields that are null come from the session or the provider."""
-
-    id: str
-    role: str
-    provider: str | None = None
-    model: str | None = None
-    command: str | None = None
-    prompt: str | None = None
-    restart: str | None = None
-    restart_limit: int | None = None
-    limits: Limits = Limits()
-
-
-class TeamUnit(NamedTuple):
-    """A unit of a team template; its first agent is the manager."""
-
-    name: str
-    agents: tuple[TeamAgent, ...]
+from mas.model.isolation import Policy, SessionLimits
+from mas.model.team import Restart, Unit
 
 
 class TeamView(NamedTuple):
@@ -35,13 +15,13 @@ class TeamView(NamedTuple):
 
     name: str
     agent_count: int
-    units: tuple[TeamUnit, ...]
+    units: tuple[Unit, ...]
     description: str = ""
     routing: str = "hierarchy"
     routes: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written to
     origin: str = "shipped"
     problem: str = ""
-    restart: str | None = None
+    restart: Restart | None = None
     restart_limit: int | None = None
     isolation: Policy = Policy()
     limits: SessionLimits = SessionLimits()

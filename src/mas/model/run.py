@@ -2,67 +2,75 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from mas.model.errors import BadInput
-from mas.model.fields import about, known, text
-from mas.model.ids import SessionId, parse_name, parse_session_id, shown
-from mas.model.isolation import (
-    Policy,
-    SessionLimits,
-    parse_policy,
-    parse_session_limits,
-    policy_body,
-    session_limits_body,
-)
+from mas.model.fields import FLAT, NOT_WRITTEN, Rule, in_field
+from mas.model.ids import UUID4, SessionId, is_session_id
+from mas.model.isolation import Policy, PolicyOrWord, SessionLimits
 from mas.model.session import AgentRun
+from mas.model.shapes import read, write
 from mas.model.team import (
     CUSTOM,
     DEFAULT_TEAM,
+    NAME,
+    RESTART_LIMIT,
+    ROUTING,
     Agent,
+    Restart,
     Routing,
     Team,
-    parse_restart,
-    parse_routing,
-    parse_team,
-    restart_body,
-    routing_body,
+    TeamBody,
+    custom_team,
+    routed,
     team_body,
     team_named,
 )
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FIELDS = {
-    "agents", "name", "team", "provider", "env", "lazyUnits", "routing", "restart", "restartLimit", "isolation",
-    "limits", "model", "sessionId", "request", "version",
-}  # fmt: skip
 # What a session's config.json is written as. Version 1 had no `request`; both are read.
 CONFIG_VERSION = 2
 _BODY_VERSION = 1
-_MODES = ("legacy", "isolated")
 # An agent with its own command behaves as the provider of this name says.
 GENERIC = "generic"
+
+
+def _session_id(value: object) -> SessionId:
+    if not isinstance(value, str) or not is_session_id(value.lower()):
+        raise ValueError("not a session id")
+    return SessionId(value.lower())
+
+
+_SESSION_ID = Rule(
+    "a full UUID of version 4",
+    "The session's id, a UUID v4; 409 if it is in use",
+    pattern=UUID4.replace("a-f", "a-fA-F").replace("89ab", "89abAB"),
+    read=_session_id,
+    written_as=str,
+)
+_VARIABLE = Rule("the name of a variable", pattern="[A-Za-z_][A-Za-z0-9_]*")
+_VERSION = Rule(about="Of a session's config.json")
+_REQUEST = Rule(about="Of a session's config.json: what was asked for when it was started")
+_MODE = Rule(about="Does nothing: every session is isolated")
+_MODEL = Rule(about="The model of agents that name none, if they take one")
 
 
 class Run(NamedTuple):
     """Everything needed to start a session, and to start it again."""
 
-    team: Team = DEFAULT_TEAM
-    name: str | None = None
+    team: Annotated[Team, NOT_WRITTEN] = DEFAULT_TEAM
+    name: Annotated[str | None, NAME] = None
     provider: str | None = None
-    command: str | None = None
-    env: tuple[tuple[str, str], ...] = ()
+    command: Annotated[str | None, NOT_WRITTEN] = None
+    env: tuple[tuple[Annotated[str, _VARIABLE], str], ...] = ()
     lazy_units: bool = False
-    isolation: Policy = Policy()
+    isolation: PolicyOrWord = Policy()
     limits: SessionLimits = SessionLimits()
-    session_id: SessionId | None = None
+    session_id: Annotated[SessionId | None, _SESSION_ID] = None
     """The id the session is to have; without one, MAS draws it."""
-    request: Mapping[str, Any] | None = None
+    request: Annotated[Mapping[str, Any] | None, NOT_WRITTEN] = None
     """What was asked for, word for word; `config.json` keeps it beside what became of it."""
-    model: str | None = None
-    """For the agents that name none; a start gives it to those whose provider takes one."""
+    model: Annotated[str | None, _MODEL] = None
 
     @property
     def policy(self) -> Policy:
@@ -88,54 +96,46 @@ class Run(NamedTuple):
         )
 
 
-def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
-    """A `POST /runs` body as a `Run`; `sessionMode` may say one of the two words it once could, and changes nothing.
+class TeamWish(NamedTuple):
+    """The team that a run asks for: by name, agent by agent, and what is to hold for it."""
 
-    `named` knows the teams that can be asked for by name.
-    """
-    if not isinstance(body, Mapping):
-        raise BadInput("A run must be a JSON object")
-    fields = known(
-        {key: value for key, value in body.items() if key != "sessionMode" or value not in _MODES},
-        "a run",
-        _FIELDS,
-    )
-    if fields.get("version", CONFIG_VERSION) not in (_BODY_VERSION, CONFIG_VERSION):
-        raise BadInput(f"This run was written by another version of MAS (version {fields['version']})")
-    name = text(fields, "name")
-    team_name = text(fields, "team")
-    with about("team"):
-        base = named(team_name) if team_name else DEFAULT_TEAM
-    lazy = fields.get("lazyUnits", False)
-    if not isinstance(lazy, bool):
-        raise BadInput("lazyUnits must be true or false")
-    with about("agents"):
-        team = parse_team(_object(fields, "agents"), base)
-    if fields.get("routing") is not None:
-        team = team._replace(routing=parse_routing(fields["routing"], team))
-    restart, limit = parse_restart(fields)
+    team: str | None = None
+    agents: TeamBody = TeamBody()
+    routing: Annotated[Routing | None, ROUTING] = None
+    restart: Restart | None = None
+    restart_limit: Annotated[int | None, RESTART_LIMIT] = None
+
+
+class RunBody(NamedTuple):
+    """The session to start. An empty body starts the default team of 13."""
+
+    wish: Annotated[TeamWish, FLAT] = TeamWish()
+    run: Annotated[Run, FLAT] = Run()
+    version: Annotated[int, _VERSION] = CONFIG_VERSION
+    request: Annotated[dict[str, Any] | None, _REQUEST] = None
+    session_mode: Annotated[Literal["legacy", "isolated"] | None, _MODE] = None
+
+
+def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
+    """A `POST /runs` body or a `config.json` as a `Run`; `named` knows the teams that can be asked for by name."""
+    wish, run, version, request, _ = read(RunBody, body, called="a run")
+    if version not in (_BODY_VERSION, CONFIG_VERSION):
+        raise BadInput(f"This run was written by another version of MAS (version {version})", field="version")
+    with in_field("team"):
+        base = named(wish.team) if wish.team else DEFAULT_TEAM
+    with in_field("agents"):
+        team = custom_team(wish.agents, base)
     team = team._replace(
-        restart=team.restart if restart is None else restart,
-        restart_limit=team.restart_limit if limit is None else limit,
+        name=base.name if wish.team else team.name,
+        restart=wish.restart or team.restart,
+        restart_limit=team.restart_limit if wish.restart_limit is None else wish.restart_limit,
     )
-    with about("name"):
-        name = None if name is None else parse_name(name)
-    # Whatever agents it has, what the team asked for says of them still holds.
-    with about("isolation"):
-        isolation = parse_policy(fields.get("isolation")).under(base.isolation)
-    with about("limits"):
-        limits = parse_session_limits(fields.get("limits")).under(base.limits)
-    return Run(
-        team=team._replace(name=base.name) if team_name else team,
-        name=name,
-        provider=text(fields, "provider"),
-        env=parse_env(_object(fields, "env")),
-        lazy_units=lazy,
-        isolation=isolation,
-        limits=limits,
-        session_id=_session_id(fields),
-        request=_object(fields, "request") if "request" in fields else None,
-        model=text(fields, "model"),
+    return run._replace(
+        team=team if wish.routing is None else routed(team, wish.routing),
+        # Whatever agents it has, what the team asked for says of them still holds.
+        isolation=run.isolation.under(base.isolation),
+        limits=run.limits.under(base.limits),
+        request=request,
     )
 
 
@@ -149,56 +149,26 @@ def as_asked(body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key != "request"}
 
 
-def _session_id(fields: Mapping[str, Any]) -> SessionId | None:
-    with about("sessionId"):
-        wanted = text(fields, "sessionId")
-        return None if wanted is None else parse_session_id(wanted.lower())
-
-
-def _object(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under `key`; none at all means an empty one."""
-    value = fields.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise BadInput(f"{key} must be an object")
-    return value
-
-
 def run_body(run: Run) -> dict[str, Any]:
     """The body that `parse_run` reads back as the same run: all of it but `session_id` and `request`."""
-    body: dict[str, Any] = {"version": _BODY_VERSION, "agents": team_body(run.team)}
-    if run.team.name != CUSTOM:
-        body["team"] = run.team.name
-    if run.team.routing != Routing():
-        body["routing"] = routing_body(run.team.routing)
-    body |= restart_body(run.team.restart, run.team.restart_limit)
-    if run.name is not None:
-        body["name"] = run.name
-    if run.provider is not None:
-        body["provider"] = run.provider
-    if run.model is not None:
-        body["model"] = run.model
-    body["env"] = dict(run.env)
-    body["lazyUnits"] = run.lazy_units
-    if run.policy != Policy():
-        body["isolation"] = policy_body(run.policy)
-    if run.all_limits != SessionLimits():
-        body["limits"] = session_limits_body(run.all_limits)
-    return body
-
-
-def parse_env(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Environment variables for every agent of the session."""
-    for key in body:
-        if not _VARIABLE.fullmatch(key):
-            raise BadInput(f"Not a variable name: {shown(key)}")
-    return tuple((key, text(body, key) or "") for key in body)
+    team = run.team
+    wish = TeamWish(
+        None if team.name == CUSTOM else team.name,
+        team_body(team),
+        None if team.routing == Routing() else team.routing,
+        team.restart,
+        team.restart_limit,
+    )
+    whole = run._replace(isolation=run.policy, limits=run.all_limits, session_id=None)
+    # Older readers of the file may look for these.
+    said = {"version": _BODY_VERSION, "env": {}, "lazyUnits": False}
+    return said | write(RunBody(wish, whole, _BODY_VERSION))
 
 
 def agent_runs(team: Team, panes: Mapping[str, str] = {}) -> tuple[AgentRun, ...]:
     """The agents of a team, with the panes they run in where they run."""
     return tuple(
-        AgentRun(agent.id, agent.unit, agent.role, agent.provider or "", agent.model, panes.get(agent.id))
-        for agent in team.agents()
+        AgentRun(agent.id, unit.name, agent.role, agent.provider or "", agent.model, panes.get(agent.id))
+        for unit in team.units
+        for agent in unit.agents
     )

@@ -1,9 +1,10 @@
 """A session: one run of a team, its status, and which status may follow which."""
 
 from enum import StrEnum
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from mas.model.errors import BadTransition, NoAgent
+from mas.model.fields import AGENT_ID
 from mas.model.ids import SessionId, tmux_name
 from mas.model.isolation import Isolation, SessionLimits
 
@@ -37,7 +38,7 @@ _NEXT = {
 class AgentRun(NamedTuple):
     """An agent of a session and where it last ran."""
 
-    id: str
+    id: Annotated[str, AGENT_ID]
     unit: str
     role: str
     provider: str

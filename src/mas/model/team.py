@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput, NoAgent
-from mas.model.fields import known, text
-from mas.model.ids import parse_agent_id, parse_name, parse_unit_name, shown
-from mas.model.isolation import Limits, Policy, SessionLimits, limits_body, parse_limits
+from mas.model.fields import AGENT_ID, Rule
+from mas.model.ids import LONGEST_NAME, UNIT, is_name, shown
+from mas.model.isolation import AgentLimits, Limits, Policy, PolicyOrWord, SessionLimits
 
 MOST_AGENTS = 99
 META_UNIT = "meta"
@@ -18,28 +18,32 @@ Restart = Literal["never", "on-failure", "always"]
 NEVER, ON_FAILURE, ALWAYS = RESTARTS = get_args(Restart)
 _USUAL_LIMIT = 3
 _LARGEST_LIMIT = 1000
+NAME = Rule(f"1 to {LONGEST_NAME} printable characters, with no '-' or space first", longest=LONGEST_NAME, test=is_name)
+_UNIT_NAME = Rule("a-z first, then a-z 0-9 _ -, 32 at most", pattern=UNIT.pattern)
+RESTART_LIMIT = Rule(
+    f"a whole number from 0 to {_LARGEST_LIMIT}", "Restarts within ten minutes", least=0, most=_LARGEST_LIMIT
+)
 
 
 class Agent(NamedTuple):
-    """One program in one pane. What is None is taken from the session or the provider."""
+    """One agent of a team. Fields that are left out come from the session, the provider or the team."""
 
-    id: str
-    unit: str
-    role: str = "agent"
+    id: Annotated[str, AGENT_ID] = ""
+    role: Annotated[str, NAME] = ""
     provider: str | None = None
     model: str | None = None
     command: str | None = None
     prompt: str | None = None
-    restart: str | None = None
-    restart_limit: int | None = None
-    limits: Limits = Limits()
+    restart: Restart | None = None
+    restart_limit: Annotated[int | None, RESTART_LIMIT] = None
+    limits: AgentLimits = Limits()
 
 
 class Unit(NamedTuple):
     """A group of agents in one tmux window; the first is its manager."""
 
-    name: str
-    agents: tuple[Agent, ...]
+    name: Annotated[str, _UNIT_NAME]
+    agents: tuple[Agent, ...] = ()
 
     @property
     def manager(self) -> Agent:
@@ -52,16 +56,39 @@ class Routing(NamedTuple):
     rule: str = HIERARCHY
     table: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
+    @staticmethod
+    def read(value: object) -> Routing:
+        """What is written as a word or as a table; `ValueError` if it is neither."""
+        if isinstance(value, str) and value in (HIERARCHY, OPEN):
+            return Routing(value)
+        if not isinstance(value, Mapping):
+            raise ValueError("neither word nor table")
+        for targets in value.values():
+            if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
+                raise ValueError("not a list of targets")
+        return Routing(TABLE, tuple((sender, tuple(targets)) for sender, targets in value.items()))
+
+    def written(self) -> str | dict[str, list[str]]:
+        return {sender: list(targets) for sender, targets in self.table} if self.rule == TABLE else self.rule
+
+
+ROUTING = Rule(
+    f"{HIERARCHY}, {OPEN} or a table of agents, with a list of agents, units, managers or all for each",
+    read=Routing.read,
+    write=Routing.written,
+    written_as=Literal["hierarchy", "open"] | dict[str, list[str]],
+)
+
 
 class Team(NamedTuple):
     """Units of agents, in the order of their windows."""
 
-    name: str
-    units: tuple[Unit, ...]
-    routing: Routing = Routing()
-    restart: str | None = None
-    restart_limit: int | None = None
-    isolation: Policy = Policy()
+    name: str = ""
+    units: tuple[Unit, ...] = ()
+    routing: Annotated[Routing, ROUTING] = Routing()
+    restart: Restart | None = None
+    restart_limit: Annotated[int | None, RESTART_LIMIT] = None
+    isolation: PolicyOrWord = Policy()
     limits: SessionLimits = SessionLimits()
 
     def agents(self) -> Iterator[Agent]:
@@ -131,8 +158,7 @@ def _team(name: str, **units: str) -> Team:
     return Team(
         name,
         tuple(
-            Unit(unit, tuple(Agent(agent, unit, _ROLES[agent]) for agent in agents.split()))
-            for unit, agents in units.items()
+            Unit(unit, tuple(Agent(agent, _ROLES[agent]) for agent in agents.split())) for unit, agents in units.items()
         ),
     )
 
@@ -156,208 +182,97 @@ def team_named(name: str) -> Team:
         raise BadInput(f"No team {shown(name)} (there are: {', '.join(TEAMS)})", "mas start --help") from None
 
 
-def parse_team(body: Mapping[str, Any], base: Team) -> Team:
-    """The team an `agents` object describes; an empty one means `base`."""
-    known(body, "agents", {"metaManager", "units"})
-    if body.get("metaManager") is None and not _list(body, "units"):
+class UnitBody(NamedTuple):
+    """A unit of a custom team."""
+
+    name: Annotated[str, _UNIT_NAME]
+    manager: Agent = Agent()
+    workers: tuple[Agent, ...] = ()
+
+
+class TeamBody(NamedTuple):
+    """A custom team. An empty one means the default team of 13."""
+
+    meta_manager: Agent | None = None
+    units: tuple[UnitBody, ...] = ()
+
+
+def custom_team(body: TeamBody, base: Team) -> Team:
+    """The team that `body` describes; an empty one means `base`."""
+    if body == TeamBody():
         return base
-    return Team(CUSTOM, _units(_groups(body)))
+    units = [Unit(unit.name, (unit.manager, *unit.workers)) for unit in body.units]
+    tens = [10 * position for position in range(1, len(units) + 1)]
+    if body.meta_manager is not None:
+        units, tens = [Unit(META_UNIT, (body.meta_manager,)), *units], [0, *tens]
+    return Team(CUSTOM, _numbered(units, tens))
 
 
-def parse_units(items: list[Any]) -> tuple[Unit, ...]:
-    """The units that a team file lists, each with its agents."""
-    groups: list[_Group] = []
-    for position, item in enumerate(items):
-        unit = known(item, f"units[{position}]", {"name", "agents"})
-        name = _unit_name(unit, groups)
-        members = [_as_in_bodies(member) for member in _list(unit, "agents")]
-        if not members:
-            raise BadInput(f"units[{position}]: the unit {name} has no agents")
-        # A unit of the meta manager comes first and leaves the tens to the others.
-        tens = 0 if name == META_UNIT else 10 * (position + (not any(group.name == META_UNIT for group in groups)))
-        groups.append(_Group(name, tens, members))
-    if not groups:
+def team_body(team: Team) -> TeamBody:
+    """What `custom_team` makes the same units of."""
+
+    def short(agent: Agent) -> Agent:
+        return agent._replace(role="") if agent.role == usual_role(agent.id) else agent
+
+    units = [UnitBody(unit.name, short(unit.manager), tuple(map(short, unit.agents[1:]))) for unit in team.units]
+    is_led = bool(units) and units[0].name == META_UNIT and not units[0].workers
+    return TeamBody(units[0].manager, tuple(units[1:])) if is_led else TeamBody(None, tuple(units))
+
+
+def numbered_units(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The units of a team file, with an id and a role for every agent."""
+    if not units:
         raise BadInput("A team has at least one unit")
-    return _units(groups)
+    for position, unit in enumerate(units):
+        if not unit.agents:
+            raise BadInput.at(f"units[{position}].agents", f"is empty: the unit {unit.name} needs at least one agent")
+    # A unit of the meta manager comes first and leaves the tens to the others.
+    names = [unit.name for unit in units]
+    tens = [10 * (place + (META_UNIT not in names[:place])) for place in range(len(units))]
+    return _numbered(units, [0 if name == META_UNIT else ten for name, ten in zip(names, tens, strict=True)])
 
 
-def _units(groups: list[_Group]) -> tuple[Unit, ...]:
-    if sum(len(group.members) for group in groups) > MOST_AGENTS:
+def _numbered(units: Sequence[Unit], tens: Sequence[int]) -> tuple[Unit, ...]:
+    """The units with an id for every agent: the one asked for, or the first free one from the unit's tens on."""
+    if sum(len(unit.agents) for unit in units) > MOST_AGENTS:
         raise BadInput(f"A team has at most {MOST_AGENTS} agents")
-    numbers = _Numbers(groups)
+    names = ["all", "managers"]
+    for unit in units:
+        if unit.name in names:
+            raise BadInput(f"The unit name {unit.name!r} is taken")
+        names.append(unit.name)
+    asked = [agent.id for unit in units for agent in unit.agents if agent.id]
+    for agent_id in asked:
+        if asked.count(agent_id) > 1:
+            raise BadInput(f"Two agents have the id {agent_id}")
+    taken = set(asked)
+
+    def numbered(agent: Agent, start: int) -> Agent:
+        # Past 99 it goes on at 01: a team of the largest size always finds ids.
+        numbers = (f"{number:02d}" for number in (*range(start, 100), *range(1, 100)))
+        agent_id = agent.id or next(number for number in numbers if number not in taken)
+        taken.add(agent_id)
+        return agent._replace(id=agent_id, role=agent.role or usual_role(agent_id))
+
     return tuple(
-        Unit(group.name, tuple(_agent(member, group, numbers) for member in group.members)) for group in groups
+        unit._replace(agents=tuple(numbered(agent, start) for agent in unit.agents))
+        for unit, start in zip(units, tens, strict=True)
     )
 
 
-class _Group(NamedTuple):
-    """A unit as it was asked for: its agents unread, its ids to start at `tens`."""
-
-    name: str
-    tens: int
-    members: list[Any]
-
-
-def _groups(body: Mapping[str, Any]) -> list[_Group]:
-    groups: list[_Group] = []
-    if body.get("metaManager") is not None:
-        groups.append(_Group(META_UNIT, 0, [body["metaManager"]]))
-    for position, item in enumerate(_list(body, "units"), start=1):
-        unit = known(item, "agents.units[]", {"name", "manager", "workers"})
-        name = _unit_name(unit, groups)
-        manager = unit.get("manager")
-        groups.append(_Group(name, position * 10, [{} if manager is None else manager, *_list(unit, "workers")]))
-    return groups
-
-
-def _unit_name(unit: Mapping[str, Any], groups: list[_Group]) -> str:
-    name = parse_unit_name(text(unit, "name") or "")
-    if name in {"all", "managers", *(other.name for other in groups)}:
-        raise BadInput(f"The unit name {name!r} is taken")
-    return name
-
-
-def team_body(team: Team) -> dict[str, Any]:
-    """The `agents` object that `parse_team` reads back as the same team."""
-    body: dict[str, Any] = {"units": []}
-    for unit in team.units:
-        members = [_agent_body(agent) for agent in unit.agents]
-        if unit is team.units[0] and unit.name == META_UNIT and len(members) == 1:
-            body["metaManager"] = members[0]
-        else:
-            body["units"].append({"name": unit.name, "manager": members[0], "workers": members[1:]})
-    return body
-
-
-def parse_routing(value: object, team: Team) -> Routing:
-    """Who may write to whom in `team`, as a word or as a table of agents and targets."""
-    if isinstance(value, str):
-        if value not in (HIERARCHY, OPEN):
-            raise BadInput(f"routing is {shown(value)}; it can be {HIERARCHY}, {OPEN} or a table of agents and targets")
-        return Routing(value)
-    if not isinstance(value, Mapping):
-        raise BadInput(f"routing must be {HIERARCHY}, {OPEN} or a table of agents and targets")
+def routed(team: Team, routing: Routing) -> Team:
+    """The team with that routing; `BadInput` if it names somebody who is not in the team."""
     ids = {agent.id for agent in team.agents()}
-    table = []
-    for sender, targets in value.items():
+    for sender, targets in routing.table:
         if sender not in ids:
-            raise BadInput(f"routing: no agent {shown(str(sender))} in this team")
-        if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
-            raise BadInput(f"routing.{sender} must be a list of agents, units, managers or all")
+            raise BadInput.at("routing", f"names {shown(sender)}, which is no agent of this team")
         try:
             for target in targets:
                 team.targets(target)
         except NoAgent as error:
-            raise BadInput(f"routing.{sender}: {error.message}") from None
-        table.append((sender, tuple(targets)))
-    return Routing(TABLE, tuple(table))
-
-
-def routing_body(routing: Routing) -> str | dict[str, list[str]]:
-    """What `parse_routing` reads back as the same."""
-    if routing.rule == TABLE:
-        return {sender: list(targets) for sender, targets in routing.table}
-    return routing.rule
-
-
-def parse_restart(fields: Mapping[str, Any], limit: str = "restartLimit") -> tuple[str | None, int | None]:
-    """The policy and its limit of an agent or of a whole team; None where nothing is said."""
-    policy, most = text(fields, "restart"), fields.get(limit)
-    if policy is not None and policy not in RESTARTS:
-        raise BadInput(f"restart is {shown(policy)}; it can be {NEVER}, {ON_FAILURE} or {ALWAYS}")
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= _LARGEST_LIMIT):
-        raise BadInput(f"{limit} must be a number from 0 to {_LARGEST_LIMIT}")
-    return policy, most
-
-
-def restart_body(restart: str | None, limit: int | None) -> dict[str, Any]:
-    """What `parse_restart` reads back as the same."""
-    fields = {"restart": restart, "restartLimit": limit}
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _as_in_bodies(member: Any) -> Any:  # noqa: ANN401 - raw TOML
-    """An agent of a team file as a body has it: names of more than one word are written differently there."""
-    if not isinstance(member, Mapping):
-        return member
-    fields = dict(member)
-    if "limits" in fields:
-        fields["limits"] = limits_body(parse_limits(fields["limits"], file_size="file_size"))
-    if "restart_limit" in fields:
-        if "restartLimit" in fields:
-            raise BadInput("restart_limit and restartLimit are the same")
-        parse_restart(fields, "restart_limit")
-        fields["restartLimit"] = fields.pop("restart_limit")
-    return fields
-
-
-def _agent_body(agent: Agent) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": agent.id,
-        "role": None if agent.role == usual_role(agent.id) else agent.role,
-        "provider": agent.provider,
-        "model": agent.model,
-        "command": agent.command,
-        "prompt": agent.prompt,
-        **restart_body(agent.restart, agent.restart_limit),
-        "limits": limits_body(agent.limits) or None,
-    }
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-class _Numbers:
-    """Gives out agent ids: the requested one, or the first that is free and not requested, from the unit's tens on."""
-
-    def __init__(self, groups: list[_Group]) -> None:
-        members = [member for group in groups for member in group.members if isinstance(member, Mapping)]
-        self._asked = {member["id"] for member in members if isinstance(member.get("id"), str)}
-        self._taken: set[str] = set()
-
-    def take(self, wanted: str | None, tens: int) -> str:
-        if wanted is None:
-            # Past 99 it goes on at 01: a team of the largest size always finds ids.
-            numbers = (f"{number:02d}" for number in (*range(tens, 100), *range(1, 100)))
-            wanted = next(number for number in numbers if number not in self._taken | self._asked)
-        if wanted in self._taken:
-            raise BadInput(f"Two agents have the id {wanted}")
-        self._taken.add(wanted)
-        return wanted
-
-
-def _agent(body: Any, group: _Group, numbers: _Numbers) -> Agent:  # noqa: ANN401 - raw JSON
-    fields = known(
-        body, "an agent", {"id", "role", "prompt", "provider", "model", "command", "restart", "restartLimit", "limits"}
-    )
-    restart, limit = parse_restart(fields)
-    wanted = text(fields, "id")
-    agent_id = numbers.take(None if wanted is None else parse_agent_id(wanted), group.tens)
-    return Agent(
-        id=agent_id,
-        unit=group.name,
-        role=parse_role(text(fields, "role")) or usual_role(agent_id),
-        provider=text(fields, "provider"),
-        model=text(fields, "model"),
-        command=text(fields, "command"),
-        prompt=text(fields, "prompt"),
-        restart=restart,
-        restart_limit=limit,
-        limits=parse_limits(fields.get("limits")),
-    )
+            raise BadInput.at(f"routing.{sender}", f"is wrong: {error.message}") from None
+    return team._replace(routing=routing)
 
 
 def usual_role(agent_id: str) -> str:
     return _ROLES.get(agent_id, "Agent")
-
-
-def parse_role(role: str | None) -> str | None:
-    """A role is a title of one line."""
-    return None if role is None else parse_name(role)
-
-
-def _list(body: Mapping[str, Any], key: str) -> list[Any]:
-    value = body.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadInput(f"{key} must be a list")
-    return value

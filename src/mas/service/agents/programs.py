@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mas.model.errors import BadInput, NotFound
-from mas.model.fields import about
+from mas.model.fields import in_field
 from mas.model.ids import SessionId
 from mas.model.run import Run
 from mas.model.team import Agent
@@ -25,7 +25,7 @@ def check_programs(world: World, run: Run) -> None:
     first = {(agent.provider, agent.command): agent for agent in reversed([*run.team.agents()])}
     for agent in reversed(first.values()):
         own = "command" if agent.command else "provider" if agent.provider != run.provider else None
-        with about(f"agents.{agent.id}.{own}" if own else "provider"):
+        with in_field(f"agents.{agent.id}.{own}" if own else "provider"):
             providers.program(agent)
 
 
@@ -41,8 +41,8 @@ def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
     }
     without = sorted({agent.provider or "" for agent in run.team.agents() if not takes.get(agent.id, True)})
     if takes and not any(takes.values()):
-        with about("model"):
-            raise BadInput(f"{' and '.join(without)} does not take a model", "mas doctor lists the providers")
+        why = f"{' and '.join(without)} does not take a model"
+        raise BadInput(why, "mas doctor lists the providers", field="model")
     units = tuple(
         unit._replace(
             agents=tuple(agent._replace(model=run.model) if takes.get(agent.id) else agent for agent in unit.agents)

@@ -11,6 +11,8 @@ from mas.model.errors import BadInput
 from mas.model.ids import shown
 from mas.model.isolation import Policy
 
+_FIELD = "isolation.runAs"
+
 
 class Account(NamedTuple):
     """An account of this machine."""
@@ -67,11 +69,11 @@ def find_account(name: str) -> Account | None:
 def _named(name: str, directory: str) -> Account | None:
     account = find_account(name)
     if account is None:
-        raise BadInput(f"isolation.runAs: there is no account {shown(name)}")
+        raise BadInput(f"{_FIELD}: there is no account {shown(name)}", field=_FIELD)
     if account.uid == os.getuid():
         return None
     if os.getuid() != 0:
-        raise BadInput(f"isolation.runAs: only root can run agents as {shown(name)}")
+        raise BadInput(f"{_FIELD}: only root can run agents as {shown(name)}", field=_FIELD)
     if closed := account.closed_at(directory):
-        raise BadInput(f"isolation.runAs: {shown(name)} cannot enter {closed}", f"namei -l {directory}")
+        raise BadInput(f"{_FIELD}: {shown(name)} cannot enter {closed}", f"namei -l {directory}", _FIELD)
     return account

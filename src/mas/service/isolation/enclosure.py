@@ -221,14 +221,16 @@ class _Resolved:
         sessions = os.path.realpath(world.layout.sessions)
         for path in self.read:
             if is_in(path, sessions):
-                raise BadInput(f"isolation.read: {shown(path)} is in the sessions directory, which agents cannot see")
+                why = f"isolation.read: {shown(path)} is in the sessions directory, which agents cannot see"
+                raise BadInput(why, field="isolation.read")
         ours = [os.path.realpath(os.path.join(self._root, part)) for part in _OURS]
         # An agent that could write these would run code outside the sandbox at the next start.
         ours += [os.path.realpath(place) for place in self._homes.tool_chain("")]
         for path in self.write:
             for place in ours:
                 if is_in(path, place) or is_in(place, path):
-                    raise BadInput(f"isolation.write: {shown(path)} overlaps {place}, which agents may never write")
+                    why = f"isolation.write: {shown(path)} overlaps {place}, which agents may never write"
+                    raise BadInput(why, field="isolation.write")
 
     def _paths(self, key: str, paths: tuple[str, ...]) -> tuple[str, ...]:
         """Resolved against the user's home and the workspace; what is not there is an error."""
@@ -237,7 +239,8 @@ class _Resolved:
             real = os.path.realpath(os.path.join(self._root, self._homes.own(path)))
             if not os.path.exists(real):
                 where = f" ({real})" if real != path else ""
-                raise BadInput(f"isolation.{key}: there is no {shown(path)}{where}", f"mkdir -p {real}")
+                why = f"isolation.{key}: there is no {shown(path)}{where}"
+                raise BadInput(why, f"mkdir -p {real}", f"isolation.{key}")
             found.append(real)
         return tuple(found)
 

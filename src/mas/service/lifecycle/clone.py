@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mas.model.errors import MasError
-from mas.model.fields import about
+from mas.model.fields import in_field
 from mas.model.ids import SessionId, near_name, parse_new_name
 from mas.model.views import SessionDetail
 from mas.service.inspect.show import describe
@@ -18,7 +18,7 @@ def clone(
 ) -> SessionDetail:
     """Copy a session's files and configuration into a new, stopped one; `run_it` restores that too."""
     run = world.records.load_run(source_id)
-    with about("name"):
+    with in_field("name"):
         run = run._replace(name=parse_new_name(name) if name else near_name(run.name or ""))
     # Owning the source keeps it from being deleted or archived under the copy.
     with world.intents.begin(source_id, "read", allowed=lambda: world.records.load_run(source_id)) as reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mas.model.errors import Corrupt
-from mas.model.fields import about
+from mas.model.fields import in_field
 from mas.model.ids import SessionId, parse_new_name
 from mas.model.session import Session
 from mas.model.views import SessionDetail
@@ -49,7 +49,7 @@ def save_named(world: World, session: Session) -> None:
 
 def rename(world: World, session_id: SessionId, name: str) -> SessionDetail:
     """Give a session another name; `AlreadyThere` if another session has it. Its programs go on."""
-    with about("name"):
+    with in_field("name"):
         parse_new_name(name)
     with world.intents.begin(session_id, "rename", allowed=lambda: world.records.load(session_id)) as operation:
         before = world.records.load(session_id)

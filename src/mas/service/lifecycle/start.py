@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Thread
 
 from mas.model.errors import AlreadyThere, BadInput
-from mas.model.fields import about
+from mas.model.fields import in_field
 from mas.model.ids import PREFIX_LENGTH, SessionId, parse_new_name, tmux_name
 from mas.model.isolation import Isolation
 from mas.model.run import Run, run_body
@@ -59,12 +59,12 @@ def start(
     It has the id that `run` asks for, or `AlreadyThere`; else one is drawn. `drawn` is told the id of what is about to
     be made, once nobody else can make it.
     """
-    with about("name"):
+    with in_field("name"):
         run = run._replace(name=run.name and parse_new_name(run.name)).settled(world.settings.provider)
     run, without_model = with_model(world, run)
     check_programs(world, run)
     check_prompts(run)
-    with about("isolation"):
+    with in_field("isolation"):
         isolation, to_know = choose_isolation(world, run)
     to_know = (*without_model, *to_know)
     legacy = legacy or wants_legacy(world)

@@ -97,7 +97,7 @@ def _run_of(world: World, session: Session) -> Run:
     """A configuration to restore the session with, where its own was lost: the agents it is known to have."""
     units: dict[str, list[Agent]] = {}
     for agent in session.agents:
-        known = Agent(agent.id, agent.unit, agent.role, agent.provider or None, agent.model)
+        known = Agent(agent.id, agent.role, agent.provider or None, agent.model)
         units.setdefault(agent.unit, []).append(_with_command(world, known, session))
     team = tuple(Unit(name, tuple(agents)) for name, agents in units.items())
     run = Run(team=Team(CUSTOM, team)) if team else Run()

@@ -8,16 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mas.model.errors import BadInput, Corrupt, NoSession
-from mas.model.fields import parse_json, parse_record, text
-from mas.model.ids import SessionId, is_agent_id
-from mas.model.isolation import (
-    Isolation,
-    parse_policy,
-    parse_session_limits,
-    policy_body,
-    session_limits_body,
-)
-from mas.model.session import AgentRun, Session, Status
+from mas.model.fields import parse_json
+from mas.model.ids import SessionId
+from mas.model.session import Session, Status
+from mas.model.views import wire
 from mas.store.files.atomic import read_file, remove_unfinished, set_aside, write_atomic
 from mas.store.files.fingerprint import is_settled, stamp_of
 from mas.store.files.shellfile import parse_pairs, quote_pairs
@@ -27,6 +21,7 @@ if TYPE_CHECKING:
     from mas.model.run import Run
 
 METADATA_VERSION = 1
+_NEEDED = ("name", "tmuxSocket", "origin", "agents")
 _MOST_SEEN = 20_000
 _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
 
@@ -249,6 +244,10 @@ def _read(path: str, version: int) -> Any:  # noqa: ANN401 - raw JSON
 
 
 def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
+    from mas.model.shapes import write
+
+    written = write(session)
+    isolation = session.isolation and wire(session.isolation) | {"policy": written["isolation"].get("policy", {})}
     return {
         "version": METADATA_VERSION,
         "sessionId": session.id,
@@ -263,74 +262,26 @@ def _metadata(session: Session, paths: SessionPaths) -> dict[str, Any]:
         "lastActivity": session.last_activity,
         "tmuxSocket": session.socket,
         "origin": session.origin,
-        "isolation": _isolation_body(session.isolation),
-        "limits": session_limits_body(session.limits),
+        "isolation": isolation,
+        "limits": written.get("limits", {}),
         "reason": session.reason,
         "stoppedAt": session.stopped_at,
         "lost": session.lost,
-        "agents": [agent._asdict() for agent in session.agents],
+        "agents": wire(session.agents),
     }
 
 
 def _session(body: Any, session_id: SessionId) -> Session:  # noqa: ANN401 - raw JSON
+    from mas.model.shapes import read
+
     if body["version"] != METADATA_VERSION:
         raise ValueError(f"version {body['version']} is unknown to this MAS")
     if body["sessionId"] != session_id:
         raise ValueError(f"it belongs to session {body['sessionId']}")
-    return Session(
-        id=session_id,
-        status=Status(body["status"]),
-        created_at=str(body["createdAt"]),
-        started_at=str(body["startedAt"]),
-        last_activity=str(body["lastActivity"]),
-        name=_text(body, "name"),
-        socket=_text(body, "tmuxSocket"),
-        agents=tuple(map(_agent, body["agents"])),
-        origin=_text(body, "origin"),
-        isolation=_isolation(body.get("isolation")),
-        limits=parse_session_limits(body.get("limits")),
-        reason=text(body, "reason"),
-        stopped_at=text(body, "stoppedAt"),
-        lost=body.get("lost") is True,
-    )
-
-
-def _agent(body: Any) -> AgentRun:  # noqa: ANN401 - raw JSON
-    agent = parse_record(AgentRun, body)
-    # Its files are found by it.
-    if not is_agent_id(agent.id):
-        raise ValueError(f"it names an agent {agent.id[:20]!r}")
-    return agent
-
-
-def _text(body: Any, key: str) -> str | None:  # noqa: ANN401 - raw JSON
-    """Text or nothing, which must be said."""
-    return text({key: body[key]}, key)
-
-
-def _isolation_body(isolation: Isolation | None) -> dict[str, Any] | None:
-    if isolation is None:
-        return None
-    return {
-        "tier": isolation.tier,
-        "how": isolation.how,
-        "notEnforced": list(isolation.not_enforced),
-        "account": isolation.account,
-        "policy": policy_body(isolation.policy),
-    }
-
-
-def _isolation(body: Any) -> Isolation | None:  # noqa: ANN401 - raw JSON
-    """None for a session that was never started, or not since this is kept."""
-    if body is None:
-        return None
-    return Isolation(
-        str(body["tier"]),
-        str(body["how"]),
-        tuple(map(str, body["notEnforced"])),
-        _text(body, "account"),
-        parse_policy(body["policy"]),
-    )
+    for key in _NEEDED:
+        if key not in body:
+            raise ValueError(f"{key} is missing")
+    return read(Session, body | {"id": session_id, "socket": body["tmuxSocket"]}, newer=True)
 
 
 def _pairs(session: Session, paths: SessionPaths) -> dict[str, str]:
