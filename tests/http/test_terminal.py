@@ -166,7 +166,7 @@ def test_an_agent_that_ends_is_shown_with_its_last_words_and_its_status(site: Si
         viewer.keys(b"\r")
         viewer.wait_said("end", exitStatus=7)
         assert b"last words" in viewer.screens[-1][-1]
-        assert b"agent 00 ended: exit status 7" in viewer.screens[-1][-1]
+        assert b"agent 00 exited: exit status 7" in viewer.screens[-1][-1]
         viewer.keys(b"more")
         assert viewer.wait_said("error")["code"] == "agent-exited"
     with server.watch(session_id) as late:

@@ -39,7 +39,7 @@ def test_an_exit_status_is_the_panes_is_on_record_and_is_shown(bare: Site, statu
         assert (start["event"], start["launcher"]) == ("start", one.process.pid)
         assert start["program"] == "sh"
         assert (end["event"], end["status"], end["left"], end["undying"]) == ("exit", status, [], [])
-        assert last_line(one) == f"[agent 00 ended: exit status {status}]"
+        assert last_line(one) == f"[agent 00 exited: exit status {status}]"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
@@ -47,14 +47,14 @@ def test_death_by_a_signal_is_told_as_such(bare: Site, number: signal.Signals) -
     with pane(bare, "sh", "-c", f"kill -{int(number)} $$") as one:
         assert one.wait() == 128 + number
         assert one.event("exit")["status"] == -number
-        assert last_line(one) == f"[agent 00 ended: signal {int(number)}]"
+        assert last_line(one) == f"[agent 00 exited: signal {int(number)}]"
 
 
 def test_the_terminal_is_put_back_in_order_for_the_last_line(bare: Site) -> None:
     with pane(bare, "printf", "\\033[?1049h\\033[?25l\\033[31mfull screen") as one:
         assert one.wait() == 0
         end = one.output[one.output.index(b"full screen") :]
-        assert end.index(b"\x1b[?1049l") < end.index(b"[agent 00 ended")
+        assert end.index(b"\x1b[?1049l") < end.index(b"[agent 00 exited")
         assert b"\x1b[?25h" in end
         assert b"\x1b[0m" in end
 
@@ -207,7 +207,7 @@ def test_a_dead_pane_in_tmux_has_the_status_the_last_line_and_no_shell(site: Sit
     until(lambda: site.json("show", session)["agents"][0]["exitStatus"] == 9, "the exit status")
     assert pane_state() == "1 9"
     screen = site.tmux("capture-pane", "-p", "-t", place)
-    assert "[agent 00 ended: exit status 9]" in screen
+    assert "[agent 00 exited: exit status 9]" in screen
     site.tmux("send-keys", "-t", place, f"touch {site.directory}/executed", "Enter")
     assert pane_state() == "1 9"
     assert not os.path.exists(f"{site.directory}/executed")
@@ -233,7 +233,7 @@ def test_a_tmux_that_hangs_loses_nothing_of_the_log(site: Site) -> None:
     until(lambda: os.path.getsize(log) == 3_000_000, "all of it in the log")
     until(lambda: not recording.is_ahead(), "all of it on the screen")
     recording.close()
-    until(lambda: "ended: exit status 0" in site.tmux("capture-pane", "-p", "-t", f"=mas-{session[:8]}:"), "the end")
+    until(lambda: "exited: exit status 0" in site.tmux("capture-pane", "-p", "-t", f"=mas-{session[:8]}:"), "the end")
 
 
 def test_an_agent_ends_when_the_directory_of_its_session_is_removed_and_is_not_started_again(bare: Site) -> None:

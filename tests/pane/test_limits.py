@@ -27,7 +27,7 @@ def test_an_agent_that_takes_too_much_memory_is_ended_and_that_is_said(bare: Sit
     with pane(bare, *HOG, "slowly", str(400 << 20), plan={"limits": MEMORY}) as one:
         event = ended(one)
         assert (event["status"], event["reason"], event["limit"]) == (-9, "memory limit 60 MiB reached", 1)
-        assert b"agent 00 ended: memory limit 60 MiB reached" in one.output
+        assert b"agent 00 exited: memory limit 60 MiB reached" in one.output
 
 
 def test_an_agent_that_grows_faster_than_anybody_looks_is_refused_more_and_that_is_said(bare: Site) -> None:

@@ -24,7 +24,7 @@ def test_the_end_is_told_exactly(house: House, script: str, status: int) -> None
         assert one.wait() == (status if status >= 0 else 128 - status)
         end = one.event("exit")
         assert (end["status"], end["left"], end["undying"]) == (status, [], [])
-        assert last_line(one) == f"[agent 00 ended: {f'exit status {status}' if status >= 0 else f'signal {-status}'}]"
+        assert last_line(one) == f"[agent 00 exited: {f'exit status {status}' if status >= 0 else f'signal {-status}'}]"
 
 
 def test_ctrl_c_and_the_size_reach_the_agent(house: House) -> None:
