@@ -215,7 +215,7 @@ def test_a_prefix_of_two_sessions_is_refused_and_both_are_named(site: Site) -> N
 
 
 def test_the_id_can_be_left_out_inside_an_agent_or_with_one_active_session(site: Site) -> None:
-    assert "0 are active" in site.mas("show", code=2).stderr
+    assert "no sessions are active" in site.mas("show", code=2).stderr
     first = site.start(*ASLEEP)
     assert site.json("show")["sessionId"] == first
     second = site.start(*ASLEEP)
