@@ -52,7 +52,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     except (OSError, ValueError):
         # Not an agent that MAS started.
         return None
-    asks = plan.answer_hook == name
+    asks = bool(name) and plan.answer_hook == name
     sign = (
         Sign(match=name, state="blocked") if asks else next((one for one in plan.hook_map if one.match == name), None)
     )
