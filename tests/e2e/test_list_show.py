@@ -219,7 +219,7 @@ def test_the_id_can_be_left_out_inside_an_agent_or_with_one_active_session(site:
     first = site.start(*ASLEEP)
     assert site.json("show")["sessionId"] == first
     second = site.start(*ASLEEP)
-    assert "2 are active" in site.mas("show", code=2).stderr
+    assert "2 sessions are active" in site.mas("show", code=2).stderr
     inside = {"MAS_SESSION_ID": second, "MAS_AGENT_ID": "00"}
     assert site.json("show", env=inside)["sessionId"] == second
     site.mas("stop", first)
