@@ -1,4 +1,4 @@
-"""Shapes: a value's fields are written down once, in its NamedTuple. JSON and TOML are read and written by them."""
+"""Shapes: a value's fields are listed once, in its NamedTuple; JSON and TOML are read and written from that list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_RULE = Rule()
 
 
 class Field(NamedTuple):
-    """One field of a value: its type, and what it must be besides."""
+    """One field of a value: its type, and the rule for it beyond its type."""
 
     name: str
     hint: Any
@@ -42,18 +42,19 @@ class Field(NamedTuple):
 def read(
     kind: type[Value], body: object, place: str = "", *, called: str = "", snake: bool = False, newer: bool = False
 ) -> Value:
-    """The value that was written as `body`, at `place` in a whole that is `called` so; `BadInput` names the field.
+    """The value that `body` stands for; `BadInput` names the field that is wrong.
 
-    What is null was not said. With `snake` fields are spelt as in TOML files, `file_size`, else as in JSON, `fileSize`.
-    With `newer` it is what a program wrote, perhaps a newer MAS: fields that are not known are passed over.
+    `place` is where `body` stands in the whole, and `called` what the whole is called in errors. A null is the same as
+    a field left out. With `snake`, fields are spelt as in TOML files (`file_size`), else as in JSON (`fileSize`). With
+    `newer`, a newer MAS may have written it: unknown fields are ignored.
     """
     return cast(Value, _Reader(called, snake, newer).value(kind, body, place))
 
 
 def unwire(kind: type[Value], body: object) -> Value:
-    """The value that `wire` made `body` of; `ValueError` if it cannot have been one.
+    """The value that `wire` turned into `body`; `ValueError` if `body` cannot come from one.
 
-    Fields that `kind` does not have are passed over, so that a newer server is understood.
+    Fields that `kind` does not have are ignored, so that a newer server is understood.
     """
     try:
         return cast(Value, _Reader(kind.__name__, newer=True, is_answer=True).value(kind, body, ""))
@@ -62,7 +63,7 @@ def unwire(kind: type[Value], body: object) -> Value:
 
 
 def write(value: Any, *, snake: bool = False) -> dict[str, Any]:  # noqa: ANN401 - a NamedTuple of any kind
-    """What `read` makes the same value of; fields that have their usual values are left out."""
+    """What `read` turns back into the same value. Fields with their default value are left out."""
     body: dict[str, Any] = {}
     kind: type = type(value)
     for field in fields_of(kind):
@@ -92,7 +93,7 @@ def _written(item: Any, hint: Any, rule: Rule, snake: bool) -> Any:  # noqa: ANN
 
 @cache
 def fields_of(kind: type, is_answer: bool = False) -> tuple[Field, ...]:
-    """The fields of a NamedTuple; those of an answer of the API have no rules."""
+    """The fields of a NamedTuple; a response of the API has no rules for its fields."""
     hints = get_type_hints(kind, include_extras=not is_answer)
     usual: dict[str, Any] = kind._field_defaults  # type: ignore[attr-defined] # every NamedTuple has them
     return tuple(Field(name, *ruled(hint), name in usual, usual.get(name)) for name, hint in hints.items())
@@ -100,7 +101,7 @@ def fields_of(kind: type, is_answer: bool = False) -> tuple[Field, ...]:
 
 @cache
 def ruled(hint: Any) -> tuple[Any, Rule]:  # noqa: ANN401 - a type of any kind
-    """A type and what its values must be besides."""
+    """A type, and the rule for its values."""
     return get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, _NO_RULE)
 
 
@@ -114,7 +115,7 @@ def options(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type of any kind
 
 @cache
 def words_of(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type of any kind
-    """All the values that there are, of a type that has few."""
+    """All values of a type that has only a few."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(hint) if isinstance(hint, type) and issubclass(hint, Enum) else ()
@@ -122,13 +123,13 @@ def words_of(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type of any kind
 
 @cache
 def is_pairs(hint: Any) -> bool:  # noqa: ANN401 - a type of any kind
-    """Whether such a tuple is written as an object: of names, and of what belongs to each."""
+    """Whether such a tuple is written as an object, from names to what belongs to each."""
     first = get_args(hint)[0] if get_origin(hint) is tuple else None
     return get_origin(first) is tuple and get_args(first)[1] is not Ellipsis
 
 
 class _Reader(NamedTuple):
-    """Reads one body: what people write, or an answer of the API, which has every field and perhaps newer ones."""
+    """Reads one body: what people write, or a response of the API, which has every field and perhaps newer ones."""
 
     called: str
     snake: bool = False
@@ -143,7 +144,7 @@ class _Reader(NamedTuple):
         if rule.read:
             return self._made(rule, body, place)
         kinds = options(hint)
-        # Of several types no two are written alike.
+        # No two types of a union are written alike.
         kind = next((kind for kind in kinds if isinstance(body, _plain(kind))), kinds[0])
         if kind is Any:
             return body
@@ -229,7 +230,7 @@ class _Reader(NamedTuple):
             elif key is None and not field.has_default:
                 raise BadInput.at(_inside(place, self._key(field.name)), "is missing")
             elif key is not None and type(body[key]) is str and body[key].isprintable() and field.is_any_text:
-                # By far most fields are such, and there are thousands where sessions are listed.
+                # Most fields are of this kind, and a listing reads thousands of them.
                 values[field.name] = body[key]
             elif key is not None and (body[key] is not None or not field.has_default or self.newer):
                 values[field.name] = self.value(field.hint, body[key], _inside(place, key), field.rule)
@@ -250,7 +251,7 @@ class _Reader(NamedTuple):
 
 @cache
 def written_fields(kind: Any, without: tuple[str, ...] = (), is_answer: bool = False) -> tuple[Field, ...]:  # noqa: ANN401 - a NamedTuple of any kind
-    """The fields that such a value is written with, those of flat ones beside its own."""
+    """The fields that such a value is written with: its own, and those of its flat fields."""
     found: list[Field] = []
     for field in fields_of(kind, is_answer):
         if field.rule.is_flat:
