@@ -18,12 +18,12 @@ from typing import Any, cast
 
 from zstandard import ZstdCompressor
 
+from mas.model.catalog import TeamView
 from mas.model.errors import Corrupt
 from mas.model.event import Event
 from mas.model.ids import is_agent_id, is_session_id
 from mas.model.launch import LaunchPlan, Sign, StatePlan
 from mas.model.message import Delivery, DeliveryState, Message
-from mas.model.reports import TeamView
 from mas.model.run import Run
 from mas.model.server import ServerInfo
 from mas.model.session import Session, Status

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from mas.model.catalog import TeamView
 from mas.model.errors import BadInput
-from mas.model.reports import TeamView
 from mas.model.team import TEAMS, Agent, Routing
 from mas.model.teamfile import parse_team_file, shipped_teams, team_file, team_in, view_in
 from mas.store.layout import Layout

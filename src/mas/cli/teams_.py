@@ -7,7 +7,7 @@ import argparse
 from mas.cli.command import Arguments, looked_at
 from mas.cli.listing import add_output
 from mas.cli.render import Render
-from mas.model.reports import TeamList, TeamView
+from mas.model.catalog import TeamList, TeamView
 from mas.model.teamfile import shipped_teams, team_file, view_in
 
 SUMMARY = "list the teams, or print one"

@@ -11,13 +11,13 @@ from urllib.parse import quote
 from mas.client.connection import Connection
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.approvals import AgentAnswer, ApprovalList
+from mas.model.catalog import ProviderList, ProviderView, TeamList, TeamView
 from mas.model.errors import BadInput, NoServer, NoSession
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
 from mas.model.isolation import TierView
 from mas.model.message import MessageCounts, MessageList, Sent, Waited, parse_message
-from mas.model.reports import ProviderList, ProviderView, TeamList, TeamView
 from mas.model.run import Run, run_body
 from mas.model.self_report import AgentReport, parse_report
 from mas.model.server import Health

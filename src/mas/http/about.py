@@ -9,7 +9,7 @@ from mas import __version__
 from mas.http.dependencies import Product, Server
 from mas.http.docs import page
 from mas.http.wire import answer, answers, refused
-from mas.model.reports import ProviderList, TeamList
+from mas.model.catalog import ProviderList, TeamList
 from mas.model.server import Health
 
 router = APIRouter(tags=["about"])

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
+from mas.model.catalog import TeamView
 from mas.model.errors import BadInput
 from mas.model.fields import FLAT
 from mas.model.ids import parse_unit_name, shown
-from mas.model.reports import TeamView
 from mas.model.shapes import read, write
 from mas.model.team import CUSTOM, TEAMS, Routing, Team, numbered_units, routed
 

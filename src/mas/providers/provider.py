@@ -26,7 +26,7 @@ from mas.providers.format import (
 from mas.providers.keys import bytes_of
 
 if TYPE_CHECKING:
-    from mas.model.reports import ProviderView
+    from mas.model.catalog import ProviderView
     from mas.model.team import Agent
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -184,7 +184,7 @@ class Providers:
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:
         """The provider as this machine has it: found or not, and which version."""
-        from mas.model.reports import ProviderView
+        from mas.model.catalog import ProviderView
         from mas.model.team import Agent
 
         try:

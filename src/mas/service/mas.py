@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from mas.model.agents import AgentOutput, RestartedAgent
     from mas.model.approvals import AgentAnswer, ApprovalList
+    from mas.model.catalog import ProviderView, TeamView
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
     from mas.model.ids import SessionId
     from mas.model.isolation import TierView
     from mas.model.message import MessageList, Sent, Waited
-    from mas.model.reports import ProviderView, TeamView
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
     from mas.model.stats import Stats

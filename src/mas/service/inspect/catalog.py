@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.model.reports import ProviderView, TeamView
+from mas.model.catalog import ProviderView, TeamView
 from mas.service.world import World
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from mas.model.catalog import TeamView
 from mas.model.errors import BadInput
-from mas.model.reports import TeamView
 from mas.model.teamfile import broken_team, parse_team_file, shipped_teams
 from mas.store.layout import Layout
 
