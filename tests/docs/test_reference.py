@@ -22,7 +22,7 @@ from mas.model.message import DeliveryState
 from mas.model.session import Gone, Status
 from mas.model.state import SOURCES, State
 from mas.model.views import camel
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from mas.settings import OF_AN_AGENT
 from mas.store.layout import Layout
 from mas.store.workspace.events import OLDEST, Events
@@ -202,10 +202,10 @@ def test_the_events_of_an_agent_have_the_fields_that_are_told() -> None:
         workspace.create(session_id)
         workspace.furnish(session_id)
         os.mkdir(layout.events)
-        record = Record(layout.session(session_id).root, "21")
-        record.event("start", pid=1, launcher=2, program="cat", sources=["hooks"])
-        record.state("hooks", "blocked", "permission", "rm", decides=True)
-        record.event("exit", status=-9)
+        logs = AgentLogs(layout.session(session_id).root, "21")
+        logs.event("start", pid=1, launcher=2, program="cat", sources=["hooks"])
+        logs.state("hooks", "blocked", "permission", "rm", decides=True)
+        logs.event("exit", status=-9)
         found = Events(layout, lambda: NOW).read(OLDEST, 10).events
     assert {event.event for event in found} == {"agent"}
     assert {name for event in found for name in event.details} == names("events", "agent")

@@ -10,19 +10,19 @@ import sys
 import pytest
 
 from mas.pane import logs
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from tests.pane.pane import pane, stand_in
 from tests.site import Site
 
 # Runs in a process of its own, because a limit on the size of files is the whole process's.
 LIMITED = """
 import resource, sys
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
-made = Record(sys.argv[1], "00")
+made = AgentLogs(sys.argv[1], "00")
 """
 
 
@@ -46,7 +46,7 @@ def test_a_log_past_its_largest_size_starts_anew_and_keeps_its_predecessor(
     session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "_LARGEST_LOG", 1000)
-    made = Record(session, "00")
+    made = AgentLogs(session, "00")
     written = [f"{number:0100d}".encode() for number in range(50)]
     for data in written:
         made.output(data)
@@ -58,7 +58,7 @@ def test_a_log_past_its_largest_size_starts_anew_and_keeps_its_predecessor(
 
 def test_a_log_is_private_and_goes_on_where_it_was(session: str) -> None:
     for text in (b"first ", b"second"):
-        Record(session, "00").output(text)
+        AgentLogs(session, "00").output(text)
     assert read(session, "agent-00.log") == b"first second"
     assert os.stat(os.path.join(session, "logs", "agent-00.log")).st_mode & 0o777 == 0o600
 
@@ -67,7 +67,7 @@ def test_a_log_that_is_a_link_is_not_followed(session: str) -> None:
     target = os.path.join(session, "target")
     for name in ("agent-00.log", "agent-00.events.jsonl"):
         os.symlink(target, os.path.join(session, "logs", name))
-    made = Record(session, "00")
+    made = AgentLogs(session, "00")
     made.output(b"x")
     made.event("start", pid=1)
     assert not os.path.exists(target)

@@ -11,7 +11,7 @@ import psutil
 
 from mas.model.launch import Sign, StatePlan
 from mas.model.state import State, fold
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from mas.pane.states import States
 from mas.store.agent.agentlog import AgentLog
 from tests.pane.pane import Pane, pane, stand_in
@@ -186,7 +186,7 @@ def test_titles_can_count_from_when_a_hook_was_called(bare: Site) -> None:
 def test_titles_do_not_wait_for_ever_for_a_hook(bare: Site) -> None:
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, "logs"))
-    states = States(Record(session, "00"), ("title", "hooks"), 0.0, titles_wait=True)
+    states = States(AgentLogs(session, "00"), ("title", "hooks"), 0.0, titles_wait=True)
     states.say("title", "idle", "", "", 1.0)
     assert states.due == 1.1
     states.look(29.9)
@@ -201,7 +201,7 @@ def test_titles_wait_for_a_dialog_to_be_answered(bare: Site) -> None:
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, "logs"))
     path = os.path.join(session, "logs", "agent-00.events.jsonl")
-    states = States(Record(session, "00"), ("title", "hooks", "screen"), 0.0, titles_wait=True)
+    states = States(AgentLogs(session, "00"), ("title", "hooks", "screen"), 0.0, titles_wait=True)
     states.say("title", "idle", "", "", 1.0)
     assert not states.know_better("screen")
     states.say("screen", "blocked", "auth", "", 2.0)
@@ -239,7 +239,7 @@ def test_a_flood_of_states_is_thinned_and_its_last_is_told(bare: Site) -> None:
 def test_states_that_wait_are_written_when_there_is_room(bare: Site) -> None:
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, "logs"))
-    states = States(Record(session, "00"), ("osc7501",), 0.0)
+    states = States(AgentLogs(session, "00"), ("osc7501",), 0.0)
     for number in range(100):
         states.say("osc7501", "working", "", str(number), 0.0)
     assert states.due == 1 / 8

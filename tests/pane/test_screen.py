@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mas.model.launch import Sign, StatePlan
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from mas.pane.screen import ScreenReader
 from mas.pane.states import States
 from tests.pane.pane import pane, stand_in
@@ -212,9 +212,9 @@ def test_silence_is_told_once_and_only_if_nobody_spoke(bare: Site) -> None:
         ("screen", "starting", "its dialog closed"),
         ("osc7501", "idle", "it started"),
     ):
-        record = Record(session, "00")
-        record.event("start", pid=1, sources=["title", "screen"])
-        states = States(record, ("title", "screen"), 0.0, 60.0)
+        logs = AgentLogs(session, "00")
+        logs.event("start", pid=1, sources=["title", "screen"])
+        states = States(logs, ("title", "screen"), 0.0, 60.0)
         assert due(states) == 60.0
         if source:
             states.say(source, state, "", "", 10.0)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mas.pane import logs
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from mas.store.agent.log_stream import Recording
 
 
@@ -108,7 +108,7 @@ def test_the_launchers_own_change_of_files_loses_nothing(
 ) -> None:
     monkeypatch.setattr(logs, "_LARGEST_LOG", 1000)
     os.makedirs(os.path.join(os.path.dirname(session), ".mas", "events"), exist_ok=True)
-    launcher = Record(session, "00")
+    launcher = AgentLogs(session, "00")
     written, read, position = b"", b"", 0
     for number in range(500):
         data = b"%06d " % number * 10
@@ -221,7 +221,7 @@ def launcher(session: str) -> Iterator[tuple[Connection, Connection]]:
 
 
 def _launch(session: str, tell: Connection, hear: Connection) -> None:
-    kept = Record(session, "00")
+    kept = AgentLogs(session, "00")
     kept.output(b"hello")
     tell.send("written")
     hear.recv()

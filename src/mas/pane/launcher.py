@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mas.model.launch import LaunchPlan, Rules
     from mas.pane.home import Home
     from mas.pane.hooks import Hooks
-    from mas.pane.logs import Record
+    from mas.pane.logs import AgentLogs
     from mas.pane.relay import Relay
     from mas.pane.restarts import Restarts
     from mas.store.agent.agentlog import Fields
@@ -107,7 +107,7 @@ class _Runner:
         self._term = term
         self._plan = plan
         self._hooks = hooks
-        self._record: Record | None = None
+        self._logs: AgentLogs | None = None
         self._relay: Relay | None = None
         self._restarts: Restarts | None = None
 
@@ -115,13 +115,13 @@ class _Runner:
         """Stay until the agent exits, and end what it left; returns how it exited."""
         # Only now: the agent is on its way, and has not waited for this.
         from mas.pane.leftovers import kill_descendants, left_behind
-        from mas.pane.logs import Record
+        from mas.pane.logs import AgentLogs
         from mas.pane.relay import Relay
 
-        record = self._record = self._record or Record(self._session_dir, self._agent)
-        record.film(*size_of(master), self._term)
+        logs = self._logs = self._logs or AgentLogs(self._session_dir, self._agent)
+        logs.film(*size_of(master), self._term)
         restarts: Fields = {"restarts": self._restarts.count} if self._restarts else {}
-        record.event(
+        logs.event(
             "start",
             pid=process.pid,
             launcher=os.getpid(),
@@ -130,7 +130,7 @@ class _Runner:
             **restarts,
         )
         pipe = (self._relay.wake, self._relay.waker) if self._relay else None
-        self._relay = Relay(process, master, record, self._plan, pipe, self._hooks)
+        self._relay = Relay(process, master, logs, self._plan, pipe, self._hooks)
         status = self._relay.run()
         self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE, process.keepers)
@@ -143,13 +143,13 @@ class _Runner:
 
     @property
     def home(self) -> Home:
-        assert self._record is not None
-        return self._record.home
+        assert self._logs is not None
+        return self._logs.home
 
     @property
     def is_homeless(self) -> bool:
         """Whether the session's directory is gone: then no one can see the agent or close its pane."""
-        return self._record is not None and self.home.is_gone
+        return self._logs is not None and self.home.is_gone
 
     def starts_again(self, code: int) -> bool:
         """Record how the agent exited and print it in the pane; returns whether to start it again, after the pause."""
@@ -188,7 +188,7 @@ class _Runner:
     def _note_end(self, code: int, words: str, again: bool = False) -> None:
         from mas.pane.logs import how_ended
 
-        assert self._record is not None
+        assert self._logs is not None
         how = f"{self._limit or how_ended(code)}{words}"
         reason: Fields = {"reason": how} if words or self._limit else {}
         if self._limit:
@@ -196,7 +196,7 @@ class _Runner:
         if again:
             reason["again"] = 1
         left, undying = self._left, self._undying
-        self._record.event(
+        self._logs.event(
             "exit",
             status=code,
             **reason,
@@ -365,9 +365,9 @@ def _moved(socket: str, home: Home) -> str:
 
 
 def _refuse(session_dir: str, agent: str, why: str) -> int:
-    from mas.pane.logs import Record
+    from mas.pane.logs import AgentLogs
 
-    Record(session_dir, agent).event("exit", status=_UNRUNNABLE, reason=why)
+    AgentLogs(session_dir, agent).event("exit", status=_UNRUNNABLE, reason=why)
     _say(f"agent {agent} did not start: {why}")
     return _UNRUNNABLE
 

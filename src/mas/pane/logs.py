@@ -28,7 +28,7 @@ def how_ended(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 
-class Record:
+class AgentLogs:
     """The logs of one agent: `agent-{id}.log` (bytes as they came), `.cast` (the same with times), `.events.jsonl`.
 
     What the whole workspace should know of goes to its event log too.

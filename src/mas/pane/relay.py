@@ -7,7 +7,7 @@ import os
 import select
 import time
 
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 from mas.pane.osc import ReportFilter, Titles
 from mas.pane.processes import Process
 from mas.pane.states import States
@@ -56,7 +56,7 @@ class Relay:
         self,
         process: Process,
         master: int,
-        record: Record,
+        logs: AgentLogs,
         plan: LaunchPlan,
         pipe: tuple[int, int] | None = None,
         hooks: Hooks | None = None,
@@ -67,7 +67,7 @@ class Relay:
         # Our own child, if the agent is not.
         self.keeper = process.keepers[0] if process.ended >= 0 else None
         self.master = master
-        self.record = record
+        self.logs = logs
         self.status: int | None = None
         self.to_agent = bytearray()
         self.to_pane = bytearray()
@@ -81,8 +81,8 @@ class Relay:
         self.reports = ReportFilter()
         self.titles = Titles(plan.states.title_map) if plan.states.title_map else None
         self.foreground = self._foreground()
-        self.typed = Typed(lambda what, name: record.event(what, id=name))
-        self.states = States(record, plan.states.sources, now, plan.states.start_timeout, plan.states.titles_wait)
+        self.typed = Typed(lambda what, name: logs.event(what, id=name))
+        self.states = States(logs, plan.states.sources, now, plan.states.start_timeout, plan.states.titles_wait)
         self.screen = self._screen(now)
         self.limits = self._limits(now)
         self.hooks = hooks
@@ -98,8 +98,8 @@ class Relay:
         """All that is looked at when it is due."""
         timed: list[Timed] = [
             (self.typed, lambda _: self.to_agent.extend(self.typed.release())),
-            (self.record, self.record.look),
-            (self.record.home, self._look_at_home),
+            (self.logs, self.logs.look),
+            (self.logs.home, self._look_at_home),
             (self.states, self.states.look),
             (self.kill, self._kill_agent),
         ]
@@ -135,7 +135,7 @@ class Relay:
             return None
         from mas.pane.limits import LimitWatch
 
-        return LimitWatch(self.plan.limits, self.keepers, now, self.record.warn)
+        return LimitWatch(self.plan.limits, self.keepers, now, self.logs.warn)
 
     def run(self) -> int:
         saved = raw_mode()
@@ -217,7 +217,7 @@ class Relay:
     def _handle_signals(self, numbers: bytes) -> None:
         if signal.SIGWINCH in numbers:
             copy_size(self.master)
-            self.record.resize(*size_of(self.master))
+            self.logs.resize(*size_of(self.master))
         is_stopped = any(number in _STOP_SIGNALS for number in numbers)
         self.is_told_to_end = self.is_told_to_end or is_stopped or _QUIT_SIGNAL in numbers
         if is_stopped:
@@ -233,8 +233,8 @@ class Relay:
             self._look_at_child()
 
     def _look_at_home(self, now: float) -> None:
-        self.record.home.look(now)
-        if self.record.home.is_gone:
+        self.logs.home.look(now)
+        if self.logs.home.is_gone:
             self.is_told_to_end = True
             self._end_agent()
 
@@ -354,11 +354,11 @@ class Relay:
 
     def _show(self, shown: bytes) -> None:
         if shown:
-            self.record.output(shown)
+            self.logs.output(shown)
             if self.pane_open:
                 self.to_pane += shown
             else:
-                self.record.drawn()
+                self.logs.drawn()
 
     def _read_pane(self) -> None:
         try:
@@ -382,7 +382,7 @@ class Relay:
         except OSError:
             self._lose_pane()
         if not self.to_pane:
-            self.record.drawn()
+            self.logs.drawn()
         if self.screen:
             self.screen.stir(time.monotonic())
 
@@ -390,7 +390,7 @@ class Relay:
         """tmux is gone; its hang-up signal may still be on its way."""
         self.pane_open = False
         self.to_pane.clear()
-        self.record.drawn()
+        self.logs.drawn()
 
     def _drain(self) -> None:
         """What the agent wrote last is still in its terminal; a process it left may go on writing."""
@@ -405,7 +405,7 @@ class Relay:
         self.typed.tell()
         self._show(self.reports.rest())
         self.states.finish()
-        self.record.close()
+        self.logs.close()
         while self.pane_open and self.to_pane and time.monotonic() < until:
             select.select([], [1], [], 0.1)
             self._write_pane()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mas.pane.logs import Record
+from mas.pane.logs import AgentLogs
 
 # So many changes may come at once, and so many a second in the long run; of more than that only the last counts.
 _BURST = 40.0
@@ -25,7 +25,7 @@ class States:
 
     def __init__(
         self,
-        record: Record,
+        logs: AgentLogs,
         sources: tuple[str, ...],
         now: float,
         patience: float = 0.0,
@@ -33,7 +33,7 @@ class States:
     ) -> None:
         self.due: float | None = None
         """When there is something to write, by the monotonic clock: what had to wait, or that all are silent."""
-        self._record = record
+        self._logs = logs
         self._sources = sources
         self._said: dict[str, tuple[str, str, str]] = {}
         self._waiting: dict[str, tuple[str, str, str]] = {}
@@ -67,7 +67,7 @@ class States:
             if not self._waiting and not self._spoken(self._sources):
                 reason = f"has reported nothing for {self._patience:g} s since {self._silent_since}"
                 self._said["launcher"] = ("unknown", "", reason)
-                self._record.state("launcher", "unknown", "", reason, decides=True)
+                self._logs.state("launcher", "unknown", "", reason, decides=True)
         self._plan()
 
     def finish(self) -> None:
@@ -92,7 +92,7 @@ class States:
         """Whether what a title says does not count yet."""
         if self._titles_from is None:
             return False
-        if _SCREEN not in self._said and (now >= self._titles_from or self._record.has_called()):
+        if _SCREEN not in self._said and (now >= self._titles_from or self._logs.has_called()):
             self._titles_from = None
         return self._titles_from is not None
 
@@ -104,21 +104,21 @@ class States:
         self._said[source] = said
         if source in self._sources:
             self._silent_at = None
-        self._record.state(source, *said, decides=decides)
+        self._logs.state(source, *said, decides=decides)
 
     def _take_back(self, said: tuple[str, str, str], decides: bool) -> None:
         """What the screen showed is over; no source has reported the new state yet."""
         self._said.pop(_SCREEN, None)
-        self._record.state(_SCREEN, *said, decides=False)
+        self._logs.state(_SCREEN, *said, decides=False)
         if decides:
-            self._record.tell_silence(*self._said.get("launcher", ("", "", "")))
+            self._logs.tell_silence(*self._said.get("launcher", ("", "", "")))
             if self._patience and "launcher" not in self._said:
                 self._silent_since = "its dialog closed"
                 self._silent_at = self._at + self._patience
 
     def _spoken(self, sources: tuple[str, ...]) -> bool:
         # Hooks are written down by processes of their own.
-        return any(name in self._said or (name == "hooks" and self._record.has_hooks()) for name in sources)
+        return any(name in self._said or (name == "hooks" and self._logs.has_hooks()) for name in sources)
 
     def _plan(self) -> None:
         pause = (1 - self._room) / _RATE
