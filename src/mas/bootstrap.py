@@ -220,7 +220,7 @@ def _once(make: Callable[[], Made]) -> Callable[[], Made]:
 
 
 def _tiers(layout: Layout, settings: Settings) -> Tiers:
-    """Only what starts agents, or tells how they would be, needs to know what the machine can do."""
+    """Only code that starts agents, or reports how they would run, needs to know what the machine can do."""
     from mas.runtime.sandbox.probe import landlock_abi, not_enforced, probe
     from mas.service.isolation.tiers import Machine, Tiers, circumstances
     from mas.store.workspace.machine import Probed

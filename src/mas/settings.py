@@ -23,7 +23,7 @@ LEGACY_TMUX = "mas-tmux"
 _LONGEST_TOKEN = 4096
 _CARRIED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
-# The variables that tell a program which agent it is.
+# The variables by which a program knows which agent it is.
 OF_AN_AGENT = (
     "MAS_ROOT",
     "MAS_SESSION_ID",
@@ -151,7 +151,7 @@ def find_root(workspace: str | None) -> str:
 
 
 class ServerOptions(NamedTuple):
-    """What the command line says of a server to work through."""
+    """What the command line says about a server to work through."""
 
     url: str | None = None
     token: str | None = None
@@ -246,7 +246,7 @@ def off_path() -> str | None:
 
 def read_config(path: str) -> Mapping[str, Any]:
     """The workspace's configuration; a missing file means defaults, an unreadable one is an error."""
-    # Written by people, so mended by people: a repair could only guess.
+    # Written by people, so repaired by people: MAS could only guess.
     hint = f"correct it, or: mv {path} {path}.bad; mas init {os.path.dirname(path)}"
     try:
         with open(path, "rb") as file:

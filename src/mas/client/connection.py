@@ -160,7 +160,7 @@ class Connection:
 
 
 def no_answer(url: str, host: str, error: Exception) -> NoServer:
-    """What to say of a server that did not answer, and what to do about it."""
+    """The error for a server that did not answer, with what to do about it."""
     import socket
     import ssl
 

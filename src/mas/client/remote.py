@@ -273,7 +273,7 @@ class RemoteMas:
         """Write a log's last lines to standard output, and then whatever is added, until interrupted."""
         from mas.client.follow import follow
 
-        # An agent that is not there is refused, a log that is not there yet is waited for.
+        # An unknown agent is refused; a log that does not exist yet is waited for.
         self.logs(session_id, agent, 1)
         name = "session.log" if agent is None else f"agent-{agent}.log"
         follow(self, session_id, f"logs/{name}", lines)

@@ -17,7 +17,7 @@ from mas.http.viewer import Hall
 from mas.http.watch import Watches
 from mas.service.messages.waiters import Waiters
 
-# How often to look for events where the kernel does not tell of them.
+# How often to look for events if the kernel does not report them.
 _LOOK = 0.25
 
 

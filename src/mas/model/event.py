@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, get_args
 
-# A session changed its status, an agent its state; a message went its way; an agent said what it is doing, or was
+# A session changed its status, an agent its state; a message went its way; an agent reported what it is doing, or was
 # answered; something was found wrong; the retention policy moved or removed a session.
 EventKind = Literal["session", "agent", "message", "report", "approval", "warning", "retention"]
 KINDS: tuple[str, ...] = get_args(EventKind)

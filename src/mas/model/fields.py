@@ -21,7 +21,7 @@ class Rule(NamedTuple):
     must_be: str = ""
     """For people: `NAME must be …`."""
     about: str = ""
-    """What the description of the API says of it."""
+    """What the description of the API says about it."""
     test: Callable[[Any], object] | None = None
     least: float | None = None
     most: float | None = None

@@ -38,7 +38,7 @@ def tmux_name(session_id: str) -> str:
 
 
 def identity(device: int, inode: int) -> str:
-    """What tells a workspace from every copy of it, by its directory of sessions; moved, it stays the same."""
+    """What distinguishes a workspace from its copies: its directory of sessions. A move does not change it."""
     return f"{device:x}-{inode:x}"
 
 

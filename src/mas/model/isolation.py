@@ -114,7 +114,7 @@ class Policy(NamedTuple):
         )
 
 
-# Whoever has nothing to say but how strictly writes that word alone.
+# A policy that says only how strict it is may be written as that one word.
 PolicyOrWord = Annotated[Policy, Rule(word="enforce")]
 
 

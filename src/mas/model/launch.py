@@ -1,4 +1,4 @@
-"""What the launcher in a pane is to do: one value with all of it, and its text.
+"""What the launcher in a pane must do: one value with all of it, and how it is written as text.
 
 A launcher starts once per agent, so this imports nothing but the C half of `json`: all of `json` costs 10 ms, and so do
 `dataclasses` or `typing`.
@@ -80,7 +80,7 @@ class Rules(Record):
     ports: tuple[int, ...] | None = None
     """The TCP ports it may use; None is all."""
     account: tuple[int, int] | None = None
-    """Whom root runs it as: user and group."""
+    """The user and group that root runs it as."""
 
 
 class LimitPlan(Record):
@@ -96,12 +96,12 @@ class LimitPlan(Record):
     """How many there may be, where no control group counts them."""
     most_memory: int = 0
     most_processes: int = 0
-    """What the launcher itself ends the agent for; 0 where the kernel does, or nobody."""
+    """The limits for which the launcher itself ends the agent; 0 if the kernel enforces them, or nothing does."""
     counts: Mapping[str, tuple[str, str]] = {}
     """Where the kernel counts how often a limit was reached: a file, and the word in it. A relative path is in the
     control group of the launcher itself."""
     words: Mapping[str, str] = {}
-    """What to say of a limit that was reached."""
+    """What to report when a limit is reached, by limit."""
 
 
 class StatePlan(Record):
@@ -110,7 +110,7 @@ class StatePlan(Record):
     sources: tuple[str, ...] = ()
     """Where the agent's state is read, the best first."""
     start_timeout: float = 0.0
-    """After so many seconds in which no source has said anything the state is unknown; 0 is never."""
+    """If no source has reported anything for this many seconds, the state is unknown; 0 is never."""
     title_map: tuple[Sign, ...] = ()
     titles_wait: bool = False
     """Whether titles count only once the program has called a hook."""
@@ -125,7 +125,7 @@ class StatePlan(Record):
 
 
 class LaunchPlan(Record):
-    """All that a launcher is told: what to run, within which limits and walls, and how to read the program's state."""
+    """Everything a launcher needs to know: what to run, its limits and isolation, how to read the program's state."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]

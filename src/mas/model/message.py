@@ -129,7 +129,7 @@ class MessageCounts(NamedTuple):
 
 
 def _word(name: str) -> str:
-    """A name as one word that ends nothing."""
+    """A name as one word, without the brackets and spaces that end a header's field."""
     return re.sub(r"[\s\[\]]", "_", name)
 
 

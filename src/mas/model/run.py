@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
     @property
     def policy(self) -> Policy:
-        """How its agents are to be isolated, as far as the run and its team say."""
+        """How its agents must be isolated, as far as the run and its team say."""
         return self.isolation.under(self.team.isolation)
 
     @property
@@ -132,7 +132,7 @@ def parse_run(body: object, named: Callable[[str], Team] = team_named) -> Run:
     )
     return run._replace(
         team=team if wish.routing is None else routed(team, wish.routing),
-        # Whatever agents it has, what the team asked for says of them still holds.
+        # The named team's rules for its agents still hold if the run lists other agents.
         isolation=run.isolation.under(base.isolation),
         limits=run.limits.under(base.limits),
         request=request,

@@ -7,7 +7,7 @@ from mas.model.ids import shown
 from mas.model.state import State
 
 LONGEST_REPORT = 2000
-# What an agent can say of itself; whether it has ended others see better.
+# The states an agent can report about itself; others know better whether it has exited.
 Reported = Literal[State.WORKING, State.IDLE, State.BLOCKED, State.ERROR]
 REPORTED: tuple[State, ...] = get_args(Reported)
 _ALLOWED_CONTROLS = "\n\t"

@@ -30,7 +30,7 @@ LISTED: tuple[str, ...] = get_args(Listed)
 _NEXT = {
     Status.ACTIVE: {Status.ACTIVE, Status.STOPPED, Status.ERROR},
     Status.STOPPED: {Status.STOPPED, Status.ACTIVE, Status.ERROR},
-    # A damaged session is mended first, and then it is stopped.
+    # A damaged session is repaired first, and then it is stopped.
     Status.ERROR: {Status.ERROR, Status.STOPPED},
 }
 

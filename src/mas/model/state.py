@@ -28,7 +28,7 @@ _TOLD = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, Sta
 class AgentState(NamedTuple):
     """An agent's state, since when, and who says so.
 
-    `kind` tells of a blocked agent what it waits for (permission, question, auth, trust, …), `text` what it says. The
+    `kind` is what a blocked agent is waiting for (permission, question, auth, trust, …), `text` what it reports. The
     source is one of `SOURCES`, or launcher, tmux, none.
     """
 
@@ -50,11 +50,11 @@ class AgentState(NamedTuple):
 
 
 def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
-    """The state that an agent's event file tells, by the lines of the agent's last run.
+    """The agent's state, from the lines of its last run in its event file.
 
-    That it ended is the last word. Before that, the first of `sources` that has spoken decides, with what it said
-    last; a screen that says `starting` has taken back what it said. If none has spoken, the launcher may have told
-    that it waited in vain. Lines that are none, as a killed writer leaves them, are passed over.
+    If the agent has exited, that decides. Otherwise the first of `sources` that has reported a state decides, by its
+    last report; a screen that reports `starting` withdraws its earlier report. If no source has reported, the launcher
+    may have recorded that it waited in vain. Damaged lines, which a killed writer leaves, are skipped.
     """
     begun = ""
     said: dict[str, AgentState] = {}
@@ -91,7 +91,7 @@ def _parsed(line: str | bytes) -> dict[str, Any]:
 
 
 def _told(event: dict[str, Any]) -> AgentState | None:
-    """The state that a line tells; that it is not known is the launcher's to say."""
+    """The state that a line reports; only the launcher may report that it is unknown."""
     state, source = _text(event, "state"), _text(event, "source")
     if state not in (_TOLD if source != "launcher" else (State.UNKNOWN,)):
         return None

@@ -261,7 +261,7 @@ def _numbered(units: Sequence[Unit], tens: Sequence[int]) -> tuple[Unit, ...]:
 
 
 def routed(team: Team, routing: Routing) -> Team:
-    """The team with that routing; `BadInput` if it names somebody who is not in the team."""
+    """The team with that routing; `BadInput` if it names an agent that is not in the team."""
     ids = {agent.id for agent in team.agents()}
     for sender, targets in routing.table:
         if sender not in ids:

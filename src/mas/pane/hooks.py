@@ -27,7 +27,7 @@ _BLOCK = 32 * RING
 # A clerk (the process that records hooks) exits after this long without a hook; the next starts no sooner than this.
 _QUIET = 1.0
 _PAUSE = 0.25
-# So many hooks may come at once, and so many a second in the long run; the others wait, and then give up.
+# How many hooks may come at once, and how many a second in the long run; the others wait, and then give up.
 _BURST = 64.0
 _RATE = 40.0
 # What rings for nothing costs next to nothing.

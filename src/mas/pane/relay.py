@@ -48,8 +48,8 @@ _ANSWERS = 16
 class Relay:
     """Runs until the agent has ended. `plan` says by which sources its state is known.
 
-    `pipe` is that of an agent that ran here before, by which signals are heard without a gap. `hooks` are heard here
-    where the agent cannot write them down itself.
+    `pipe` is that of the agent that ran here before, so that no signal between the two is missed. `hooks` are received
+    here if the agent cannot record them itself.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Relay:
         self.timed = self._timed()
 
     def _timed(self) -> list[Timed]:
-        """All that is looked at when it is due."""
+        """The parts that are looked at when they are due."""
         timed: list[Timed] = [
             (self.typed, lambda _: self.to_agent.extend(self.typed.release())),
             (self.logs, self.logs.look),
@@ -122,7 +122,7 @@ class Relay:
         return Foreground(self.master, self.child)
 
     def _screen(self, now: float) -> ScreenReader | None:
-        """The screen, for programs of which something could be seen there."""
+        """The screen, for programs whose state can be read there."""
         if not self.plan.states.dialogs and not self.plan.states.screen_map:
             return None
         from mas.pane.screen import screen_of
@@ -186,7 +186,7 @@ class Relay:
         self._do_what_is_due(time.monotonic())
 
     def _patience(self) -> float:
-        """How long there is nothing to do but to wait, in milliseconds."""
+        """How long to wait until something is due, in milliseconds."""
         due = [due for part, _ in self.timed if (due := part.due) is not None]
         return max(0.0, min(due) - time.monotonic()) * 1000
 
@@ -196,7 +196,7 @@ class Relay:
                 look(now)
 
     def _waiting(self) -> select.poll:
-        """Whom to wait for: readers only while there is room for what they bring."""
+        """What to wait for: input only while there is room for it."""
         poll = select.poll()
         poll.register(self.wake, select.POLLIN)
         if self.ended >= 0:
@@ -252,7 +252,7 @@ class Relay:
             self.to_agent += key
 
     def _end_agent(self) -> None:
-        """Have the agent end by signals; what does not in time is killed."""
+        """Ask the agent to exit by signals; if it does not exit in time, it is killed."""
         if self.quit:
             self.quit.due = None
         if self.kill.due is None:
@@ -305,7 +305,7 @@ class Relay:
             self.master_open = False
             return
         shown = self.reports.feed(data)
-        # Before what it reports: who has seen a report knows that the titles before it have been seen, too.
+        # Titles first: code that has seen a report can rely on the titles before it having been seen, too.
         if self.titles:
             self._read_titles(shown)
         if self.reports.reports or self.reports.queries:
@@ -315,7 +315,7 @@ class Relay:
         self._show(shown)
 
     def _hear(self) -> None:
-        """Take to heart what the agent reports, and answer what it asks."""
+        """Record what the agent reports, and answer its queries."""
         now = time.monotonic()
         for state, kind, _, text in self.reports.reports:
             if state != "idle":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CALM = 0.3
 _SOON = 0.5
 _SELDOM = 8.0
-# Two looks are so far apart at least; further, once so many have found nothing new.
+# The least time between two looks; it grows once this many looks have found nothing new.
 _SPACE = 0.5
 _MANY = 10
 _LARGEST_SPACE = 8.0

@@ -9,7 +9,7 @@ from mas.model.launch import Sign
 
 
 def compiled(signs: Iterable[Sign]) -> list[tuple[re.Pattern[str], Sign]]:
-    """Each sign with its pattern; without those that are none, of which a launcher has nobody to complain to."""
+    """Each sign with its compiled pattern; invalid ones are left out: a launcher has no user to report them to."""
     known = []
     for sign in signs:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mas.pane.logs import AgentLogs
 
-# So many changes may come at once, and so many a second in the long run; of more than that only the last counts.
+# How many changes may come at once, and how many a second in the long run; of more than that only the last counts.
 _BURST = 40.0
 _RATE = 8.0
 # The least trusted source: a report of any other replaces it, and `starting` withdraws its own.

@@ -1,6 +1,6 @@
 """Records which messages pass to the agent: the first line of each, and the Enter that submits it.
 
-The process that types a message may be killed at any moment; these records tell the next one how far it came.
+The process that types a message may be killed at any moment; these records show the next one how far it came.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _message_id(header: bytes) -> bytes:
 
 
 def _may_be_start_of(word: bytes, data: bytes) -> bytes:
-    """The end of `data` that `word` may begin with."""
+    """The end of `data` that may be the start of `word`."""
     for size in range(min(len(word) - 1, len(data)), 0, -1):
         if word.startswith(data[-size:]):
             return data[-size:]

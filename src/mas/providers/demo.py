@@ -42,7 +42,7 @@ _AGENT = re.compile(r"\d\d")
 # Enter that comes this soon after a question was typed before it was seen: real programs ignore it too.
 _TOO_SOON = 0.5
 _SHORTEST_WORK, _LONGEST_WORK = 0.1, 0.5
-# A step of a task takes so many times as long as a message, so that one can watch it.
+# A step of a task takes this many times as long as a message, so that people can watch it.
 _STEP = 6
 _LONGEST_COMMAND = 3600.0
 _MOST_FLOOD = 1024

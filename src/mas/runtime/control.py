@@ -174,7 +174,7 @@ def line_of(commands: Sequence[Command]) -> str | None:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word can stand in a line: no control characters, nothing that is not UTF-8."""
+    """Whether an argument can be part of a line: no control characters, only UTF-8."""
     return not any(letter < " " or letter == "\x7f" or "\ud800" <= letter <= "\udfff" for letter in word)
 
 
@@ -187,7 +187,7 @@ class _Cut(Exception):
 
 
 class _Request:
-    """A line and what has come of its response, which ends with a secret word."""
+    """A line and the part of its response received so far; the response ends with a secret word."""
 
     def __init__(self) -> None:
         self.word = os.urandom(16).hex().encode()

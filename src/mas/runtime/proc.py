@@ -1,4 +1,4 @@
-"""Processes as /proc shows them: who is below whom, and how much memory each has.
+"""Processes as /proc shows them: which is below which, and how much memory each has.
 
 Imports next to nothing, because the launcher in every pane looks at processes too.
 """

@@ -119,7 +119,7 @@ class Runtime(Protocol):
         ...
 
     def panes(self, place: Place) -> list[PaneState]:
-        """The panes of one team, wherever they are, and others in its tmux session; none if it is not there."""
+        """The panes of one team, wherever they are, and others in its tmux session; none if that does not exist."""
         ...
 
     def panes_of(self, places: Iterable[Place]) -> dict[Place, list[PaneState] | None]:
@@ -154,7 +154,7 @@ class Runtime(Protocol):
         ...
 
     def sizes(self, place: Place) -> list[PaneSize]:
-        """The panes of one team with their sizes; none if it is not there."""
+        """The panes of one team with their sizes; none if the team is not running."""
         ...
 
     def keys(self, place: Place, pane: str, data: bytes) -> None:

@@ -171,7 +171,7 @@ def _root_of(pid: int, environ: bytes, session_id: str) -> str:
 
 
 def _value(environ: bytes, name: str) -> str:
-    """A variable between zero bytes; empty if it is not there."""
+    """A variable between zero bytes; empty if it is missing."""
     return os.fsdecode(environ.partition(f"\0{name}=".encode())[2].partition(b"\0")[0])
 
 

@@ -375,7 +375,7 @@ def _typed(pane: str, run: Callable[[], str]) -> None:
 
 
 def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:
-    """The commands that paste what they read; a pane that is not there is refused before anything is read."""
+    """The commands that paste what they read; a missing pane is refused before anything is read."""
     buffer = f"mas-{os.urandom(8).hex()}"
     paste = f"paste-buffer -p -r -d -b {buffer} -t {pane}"
     if enter:

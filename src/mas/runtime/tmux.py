@@ -110,7 +110,7 @@ class Tmux:
         return _said(commands[0][0], done.returncode, done.stdout, done.stderr)
 
     def prepare(self, *commands: Command) -> PreparedClient | None:
-        """A process for commands that read something which is not there yet; None if it cannot be started."""
+        """A process for commands whose input comes later; None if it cannot be started."""
         try:
             process = subprocess.Popen(
                 self.argv(*commands),
@@ -226,10 +226,10 @@ def listening_sockets() -> frozenset[str]:
 
 
 def quoted(word: str) -> str:
-    """A word for tmux's own parser: between single quotes nothing means anything but the quote itself."""
+    """An argument for tmux's own parser: between single quotes only the quote itself has a meaning."""
     return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _literal(word: str) -> str:
-    """A word ending in `;` would end the command."""
+    """An argument that ends in `;` would end the command."""
     return word[:-1] + "\\;" if word.endswith(";") else word

@@ -28,7 +28,7 @@ class Access:
         self._lock = Lock()
 
     def make_secrets(self) -> None:
-        """Make the secrets that there are not; who asks from here on only reads them."""
+        """Create the secrets that are missing; from here on callers only read them."""
         self._secrets.token()
         self._secrets.key()
 

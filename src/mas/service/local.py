@@ -207,7 +207,7 @@ class LocalMas:
     def repair(self, dry_run: bool) -> Repair:
         from mas.service.upkeep.repair import repair
 
-        # Not `_ready`: what is half-done is the first thing a repair tells of.
+        # Not `_ready`: what is half-done is the first thing a repair reports.
         with self._entered() as world:
             return repair(world, dry_run)
 

@@ -110,7 +110,7 @@ class Mas(Protocol):
         ...
 
     def repair(self, dry_run: bool) -> Repair:
-        """Find and mend damage, or say what would be mended."""
+        """Find and repair damage, or report what would be repaired."""
         ...
 
     def doctor(self) -> Diagnosis:
@@ -212,7 +212,7 @@ class Mas(Protocol):
         ...
 
     def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
-        """What an agent of a running session says of itself: shown with it, and told to whoever listens."""
+        """What an agent of a running session reports about itself: shown with it, and sent to listeners as an event."""
         ...
 
     def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:

@@ -31,7 +31,7 @@ _FOR_AGENTS = tuple(
         ("GET", r"wait"),
     )
 )
-# Where the tools of agents are; who asks there speaks for itself.
+# The path of the agents' tools; a caller there speaks for itself.
 _TOOLS = "/mcp"
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)

@@ -69,7 +69,7 @@ class _Body:
         return await self._refuse(Refusal(413, "too-large", f"A body holds at most {self._limits.body_size} bytes"))
 
     async def _refuse(self, refusal: Refusal) -> Message:
-        """Answer, unless the route has; the route hears that the other end has gone."""
+        """Respond, unless the route has; the route is told, as ASGI does, that the client disconnected."""
         if not self._is_answered:
             self._is_answered = self._is_refused = True
             await refuse(self._scope, self._send, refusal)

@@ -77,5 +77,5 @@ def is_on_socket_file(scope: Scope) -> bool:
 
 
 def client_of(scope: Scope) -> str:
-    """The other end's address; behind a proxy it is whatever the other end said it is."""
+    """The client's address; behind a proxy it is whatever the client says it is."""
     return "socket" if is_on_socket_file(scope) else (scope["client"] or ("", 0))[0][:_LONGEST_CLIENT]

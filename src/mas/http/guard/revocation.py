@@ -43,6 +43,6 @@ class Revocation:
                 await send(message)
             elif is_socket:
                 raise ConnectionResetError("not admitted any more")
-            # A route of HTTP hears that the other end has gone, as soon as it listens.
+            # An HTTP route learns that the client disconnected when it next receives.
 
         await self._app(scope, checked_receive, checked_send)

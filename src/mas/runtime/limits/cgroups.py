@@ -68,7 +68,7 @@ class _Mount(NamedTuple):
     options: frozenset[str]
 
     def inside(self, group: str) -> str | None:
-        """A group as the rest of a path below this mount; None if it is not there."""
+        """A group as the rest of a path below this mount; None if it is not below it."""
         if not self.group:
             return group
         return group[len(self.group) :].strip("/") if f"{group}/".startswith(f"{self.group}/") else None

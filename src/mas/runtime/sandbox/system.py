@@ -106,7 +106,7 @@ def close_on_exec(first: int) -> None:
 
 
 def open_place(path: str) -> int:
-    """A descriptor of a place on disk. Rules name resolved paths: a link on the way was put there by somebody since."""
+    """A descriptor of a place on disk. Rules name resolved paths: a link on the way was put there since."""
     how = (os.O_PATH | os.O_CLOEXEC).to_bytes(8, "little") + bytes(8) + _RESOLVE_NO_SYMLINKS.to_bytes(8, "little")
     try:
         return call("openat2", AT_FDCWD, os.fsencode(path), how, len(how))

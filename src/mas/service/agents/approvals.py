@@ -20,7 +20,7 @@ from mas.store.agent.answers import ALLOW, DENY, give, waiting
 
 # What only a person at the terminal may decide.
 _PERSONAL = ("trust", "auth")
-# Who tells of a question that is one. A dialog that was read off the screen may be any, and its Enter may mean "exit".
+# The sources whose questions may be answered. A dialog read off the screen may be any, and its Enter may mean "exit".
 _TRUSTED = ("osc7501", "hooks", "title")
 # How long a program may take to act on an answer, and the time between two looks.
 _ANSWERED = 5.0
@@ -226,7 +226,7 @@ def _too_soon(world: World, state: AgentState, least: float) -> float:
 
 
 def _check_screen(world: World, asked: _Question) -> None:
-    """`Conflict` if a title tells of what the provider knows for a dialog that only a person should answer."""
+    """`Conflict` if the question is from a title and the screen shows a dialog that only a person should answer."""
     if asked.state.source != "title":
         return
     screen = world.runtime.screen(asked.place, asked.pane.pane, _SHOWN_LINES * 4)

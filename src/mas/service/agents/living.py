@@ -56,7 +56,7 @@ def not_running(session_id: SessionId) -> Conflict:
 
 
 def state_of(world: World, session_id: SessionId, agent_id: str, pane: PaneState | None) -> AgentState:
-    """How an agent is whose pane was just looked at; None means that it has none."""
+    """The state of an agent; `pane` is its pane as it was just looked at, None if it has none."""
     return state_and_restarts(world, session_id, agent_id, pane)[0]
 
 
@@ -69,7 +69,7 @@ def state_and_restarts(
     run = _last_run(world, session_id, agent_id)
     start = _start_of(run)
     if start.get("launcher") != pane.pid:
-        # What is written there tells of an earlier run: this one's launcher has yet to begin.
+        # What is written there is of an earlier run: this one's launcher has not begun yet.
         state = AgentState(State.STARTING, "", LAUNCHED, "tmux")
         return (_ended(pane, state) if pane.dead else state), 0
     restarts = start.get("restarts")
@@ -78,7 +78,7 @@ def state_and_restarts(
 
 
 def _ended(pane: PaneState, reported: AgentState) -> AgentState:
-    """An agent whose pane is dead; its launcher knows best how it ended, if it came to write that down."""
+    """The state of an agent whose pane is dead; its launcher knows best how it exited, if it recorded that."""
     if pane.replaced:
         return AgentState(State.EXITED, "", "another program is running in its pane", "tmux")
     if reported.gone and reported.state is State.ERROR:

@@ -30,7 +30,7 @@ def check_programs(world: World, run: Run) -> None:
 
 
 def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
-    """The run with its model given to every agent that takes one and names none; and whom it could not be given to."""
+    """The run with its model given to every agent that takes one and names none, and the providers that take none."""
     if run.model is None:
         return run, ()
     providers = world.providers()
@@ -95,7 +95,7 @@ def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
 
 
 def _unit_role(world: World, session_id: SessionId, agent: str) -> str:
-    """What the agent's unit says of its role; empty where it says nothing."""
+    """What the agent's unit says about its role; empty if it says nothing."""
     root = world.layout.session(session_id).root
     if not os.path.isdir(os.path.join(root, "unit", agent)):
         # It is copied when the agent starts.

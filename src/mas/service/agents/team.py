@@ -81,7 +81,7 @@ def open_team(
     """Open all panes of a session, its launchers waiting at the gate, as a part of an operation.
 
     Returns the agents with their panes, and what people should know. If the operation fails the panes are closed again,
-    but not where `AlreadyThere` says that the tmux session of that name is somebody else's.
+    but not if `AlreadyThere` says that the tmux session of that name is not ours.
     """
     operation.undo(lambda: close_team(world, launch.session_id, launch.place.socket))
     try:
@@ -142,7 +142,7 @@ def _enclosure(world: World, launch: TeamLaunch) -> Enclosure | None:
 def _write_plan(
     world: World, launch: TeamLaunch, agent: Agent, limits: LimitPlan | None, enclosure: Enclosure | None, waits: bool
 ) -> None:
-    """Write down what the agent's launcher is to do."""
+    """Write the plan of what the agent's launcher must do."""
     session_id, run, program = launch.session_id, launch.run, launch.programs[agent.id]
     root = world.layout.session(session_id).root
     policy, limit = run.team.restart_of(agent)
@@ -177,7 +177,7 @@ def _write_plan(
 def close_team(world: World, session_id: SessionId, socket: str | None) -> str | None:
     """End the session's panes and every process of it, also those that detached themselves.
 
-    What the same session runs in another workspace, of which one is a copy, is left alone: answers where that is.
+    If one workspace is a copy of another, what this session runs in the other one is left alone: returns where that is.
     """
     roots: list[int] = []
     unseen: NoTmux | None = None

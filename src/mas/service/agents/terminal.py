@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 class Terminal(Protocol):
     """One viewer of one agent's terminal.
 
-    The agent's launcher writes down what the agent prints, and viewers read what is written. A viewer owns nothing
+    The agent's launcher records what the agent prints, and viewers read what is recorded. A viewer owns nothing
     but a position, so none can slow an agent down or make anything grow. Positions are good for this object only.
     """
 
@@ -53,10 +53,10 @@ class Terminal(Protocol):
     def snapshot(self) -> Screen:
         """The screen with some of what scrolled off it, and where the stream goes on.
 
-        Bytes are written down before tmux draws them, so the screen is what the stream says only while the agent is
-        quiet. That is waited for, up to a fifth of a second; if the agent goes on printing, the position is one that
-        tmux has surely passed. Bytes may come twice, never not at all. Of an agent without a pane it is the end of
-        what was written down.
+        Bytes are recorded before tmux draws them, so screen and stream agree only while the agent is quiet. This waits
+        for that, up to a fifth of a second; if the agent goes on printing, it returns a position that tmux has surely
+        passed. Bytes may come twice, but none is lost. For an agent without a pane it is the end of the recorded
+        output.
         """
         ...
 

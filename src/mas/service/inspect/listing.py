@@ -79,7 +79,7 @@ def _trashed(world: World, trashed: Trashed) -> IndexEntry:
 
 @lru_cache(maxsize=10_000)
 def _info(layout: Layout, entry: IndexEntry, status: str, agents: tuple[AgentRun, ...] = ()) -> SessionInfo:
-    """What a listing tells of a session; of few it is another from one listing to the next."""
+    """What a listing shows of a session; for most sessions it is the same in the next listing."""
     paths = layout.session(entry.session_id)
     return SessionInfo(
         session_id=entry.session_id,

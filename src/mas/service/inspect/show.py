@@ -17,7 +17,7 @@ from mas.store.agent.self_reports import last_report
 
 
 def show(world: World, session_id: SessionId) -> SessionDetail:
-    """The session as its directory and tmux tell it."""
+    """The session as its directory and tmux show it."""
     return describe(world, world.records.load(session_id))
 
 

@@ -56,7 +56,7 @@ def _host(world: World, host: Host) -> HostStats:
 
 
 def _seen_by_tmux(world: World, entries: list[IndexEntry]) -> Uses:
-    """Which agents live, where the system does not tell of processes."""
+    """Which agents are running, if the system does not show processes."""
     home = world.layout.home()
     places = {
         Place(entry.socket, tmux_name(entry.session_id), home): entry.session_id

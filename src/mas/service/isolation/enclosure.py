@@ -97,7 +97,7 @@ class Enclosure:
         self._home.empty_temporary()
 
     def furnish(self, programs: dict[str, Program]) -> None:
-        """Make what isolated agents need on the disk, and have it belong to whom they run as."""
+        """Create what isolated agents need on the disk, owned by the account they run as."""
         paths = self._paths
         self._home.make()
         for agent, program in programs.items():
@@ -167,7 +167,7 @@ class Enclosure:
     def _shared_by_all(self, path: str) -> tuple[_Kinds, _Kinds, _Kinds]:
         """The rules for paths that all agents share, in parts, so that one agent's own rules can go between them.
 
-        Of the same path the last word counts.
+        If a path has several rules, the last counts.
         """
         layout, paths, homes, settings = self._world.layout, self._paths, self._homes, self._world.settings
         before = {
@@ -233,7 +233,7 @@ class _Resolved:
                     raise BadInput(why, field="isolation.write")
 
     def _paths(self, key: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """Resolved against the user's home and the workspace; what is not there is an error."""
+        """The paths, resolved against the user's home and the workspace; a missing one is an error."""
         found = []
         for path in paths:
             real = os.path.realpath(os.path.join(self._root, self._homes.own(path)))

@@ -35,7 +35,7 @@ _HOME = "home:"
 
 
 class Enforcer(NamedTuple):
-    """Who enforces the limits of a session's agents: control groups, systemd, or nobody but their launchers."""
+    """What enforces the limits of a session's agents: control groups, systemd, or only their launchers."""
 
     session_id: SessionId
     limits: SessionLimits
@@ -43,7 +43,7 @@ class Enforcer(NamedTuple):
     by_systemd: bool = False
 
     def apply(self, agent: Agent) -> LimitPlan | None:
-        """Make the agent's control groups; returns what its launcher is to do. `BadInput` if they cannot be made."""
+        """Create the agent's control groups; returns what its launcher must do. `BadInput` if that fails."""
         limits = self._with_session(agent)
         if not self._are_any(agent):
             return None
@@ -167,7 +167,7 @@ def _refused(error: OSError) -> BadInput:
 
 
 def _words(limits: Limits) -> dict[str, str]:
-    """What to say of a limit that was reached."""
+    """What to report when a limit is reached, by limit."""
     shown = {
         "memory": limits.memory and shown_size(limits.memory),
         "file_size": limits.file_size and shown_size(limits.file_size),
@@ -177,7 +177,7 @@ def _words(limits: Limits) -> dict[str, str]:
 
 
 def _counts(limits: Limits, memory: tuple[str, str], processes: tuple[str, str]) -> dict[str, tuple[str, str]]:
-    """Where the kernel tells that it held an agent to a limit."""
+    """Where the kernel counts how often an agent reached a limit."""
     counts = (("memory", limits.memory, memory), ("processes", limits.processes, processes))
     return {name: place for name, most, place in counts if most}
 

@@ -21,7 +21,7 @@ def register(world: World, session: Session, exact: bool = False) -> tuple[Sessi
     With `exact` a name that is taken is refused. The caller owns the session and has written its files.
     """
     if session.name is not None:
-        # A damaged registry is mended first: it could not say which names there are.
+        # A damaged registry is repaired first: it could not say which names there are.
         entries_of(world)
     entry = world.registry.put_named(entry_of(session), lambda: _archived(world, session.id), exact)
     if entry.name == session.name:

@@ -1,7 +1,7 @@
 """Quit: let agents exit by the quit keys of their provider, before they get signals.
 
-Their launchers type the keys, all at the same time, and only where the agent itself has its terminal. One that asks
-somebody something is not typed to: a key could be taken for the answer.
+Their launchers type the keys, all at the same time, and only where the agent itself has its terminal. Nothing
+is typed to an agent that is asking a question: a key could be taken for the answer.
 """
 
 from __future__ import annotations

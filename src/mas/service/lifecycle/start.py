@@ -56,8 +56,8 @@ def start(
 ) -> SessionDetail:
     """Start a session as `run` says. `legacy` marks a request for the old single mode: it gets the warning.
 
-    It has the id that `run` asks for, or `AlreadyThere`; else one is drawn. `drawn` is told the id of what is about to
-    be made, once nobody else can make it.
+    It has the id that `run` asks for, or `AlreadyThere`; else one is drawn. `drawn` is called with the id of what is
+    about to be created, once no other process can create it.
     """
     with in_field("name"):
         run = run._replace(name=run.name and parse_new_name(run.name)).settled(world.settings.provider)

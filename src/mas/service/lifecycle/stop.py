@@ -27,7 +27,7 @@ def stop(world: World, session_id: SessionId, reason: str | None = None) -> Sess
 def stop_owned(world: World, session_id: SessionId, reason: str | None = None, lost: bool = False) -> Session:
     """End a session this process already owns and say so in all four places.
 
-    Stopped by hand, a session that was lost is so no more: nobody wants it back by itself.
+    A lost session that is stopped by hand is no longer lost: it must not come back by itself.
     """
     session = world.records.load(session_id)
     quit_agents(world, session, tuple(agent.id for agent in session.agents))

@@ -28,7 +28,7 @@ _Key = tuple[str, str]
 class Courier:
     """All messages of a workspace that this process takes care of. Safe to use from many threads.
 
-    With `here` whoever has something brought does it for one agent: a process that sends one message needs no thread.
+    With `here` the caller itself delivers to one agent: a process that sends one message needs no thread.
     """
 
     def __init__(self, world: World, here: bool = False) -> None:
@@ -48,7 +48,7 @@ class Courier:
         patience: float | None = None,
         opened: OpenSession | None = None,
     ) -> None:
-        """Start to deliver what waits for these agents; an agent's word is awaited for `patience` seconds.
+        """Start to deliver what waits for these agents; wait up to `patience` seconds for an agent's acknowledgement.
 
         `opened` is what this thread has read of the session just now.
         """
@@ -68,7 +68,7 @@ class Courier:
             self._run(mine, deadline, opened)
 
     def _begin(self, key: _Key) -> bool:
-        """Whether it is to be begun with; if it has been already, it is gone through once more."""
+        """Whether to begin with an agent's queue; if that is being processed already, it is processed once more."""
         with self._lock:
             if self._closed.is_set() or key in self._running:
                 self._again.add(key)
@@ -77,7 +77,7 @@ class Courier:
             return True
 
     def is_under_way(self, session_id: str, agent: str) -> bool:
-        """Whether something is being brought to the agent now, or waits for what the agent gets over by itself."""
+        """Whether a message is being delivered to the agent now, or waits only until the agent is ready by itself."""
         with self._lock:
             waiting = self._waiting.get((session_id, agent))
             return (session_id, agent) in self._running or (waiting is not None and waiting.passing)
@@ -121,7 +121,7 @@ class Courier:
                 if self._world.messages().exists(session_id):
                     self._look_at(session_id)
 
-        # Not waited for at the end: it may be waiting for an agent's word, and whoever comes next goes on with that.
+        # Not waited for at the end: it may be waiting for an acknowledgement, and the next process goes on with that.
         started(Thread(target=attend, name="courier", daemon=True))
         try:
             yield
@@ -153,7 +153,7 @@ class Courier:
             with self._world.messages().open(session_id) as mailbox:
                 waiting = mailbox.waiting()
         except MasError:
-            # Told when the session is looked at; the next one may be sound.
+            # Reported when the session is looked at; the next one may be sound.
             return
         self.start(session_id, waiting, patience)
 
@@ -162,7 +162,7 @@ class Courier:
             while not self._is_done(key, self._deliver(key, deadline, opened)):
                 opened = None
         except BaseException:
-            # Only here: when it is done, `_is_done` has let go of it, and by now another may have begun.
+            # Only here: when it is done, `_is_done` has removed the key, and by now another thread may have begun.
             with self._lock:
                 self._running.pop(key, None)
             raise
@@ -177,7 +177,7 @@ class Courier:
                 self._waiting.pop(key, None)
             else:
                 self._waiting[key] = waiting
-            # In one step with the look at what is to be done again: whoever comes after this begins anew.
+            # In one step with the check of `_again`: a caller that comes after this begins again.
             self._running.pop(key, None)
             return True
 

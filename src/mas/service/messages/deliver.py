@@ -1,7 +1,7 @@
 """Deliver: type an agent's queue, message by message, whenever the agent is ready.
 
-Only who holds the agent's typing lock does this. Every step is written down before the next, and the launcher notes
-what passes to the agent, so that whoever comes after a killed one finds out how far it came: nothing is lost, and
+Only the process that holds the agent's typing lock does this. Every step is recorded before the next, and the launcher
+records what passes to the agent, so that the process after a killed one finds out how far it came: nothing is lost, and
 nothing is typed twice.
 """
 
@@ -36,7 +36,7 @@ _LOST = "the process that typed it was killed, and the agent's screen does not s
 
 
 class Waiting(NamedTuple):
-    """Why a message waits: `passing` is what an agent gets over by itself, `exited` that there is none."""
+    """Why a message waits: `passing` if the agent leaves that state by itself, `exited` if there is no agent."""
 
     reason: str
     passing: bool = False
@@ -65,13 +65,13 @@ def deliver(
 ) -> Waiting | None:
     """Take an agent's messages as far as they can come now; returns why the next one waits, None if none is left.
 
-    Waits for the agent's word on a message for as long as it is `patient`, and as the provider allows. `opened` is
-    what this thread has read of the session just now.
+    Waits for the agent's acknowledgement of a message for as long as it is `patient`, and as the provider allows.
+    `opened` is what this thread has read of the session just now.
     """
     store = world.messages()
     with store.nobody_typing(session_id, agent_id) as free:
         if opened and opened.paste and not (free and _is_fresh(opened.mailbox.next(agent_id))):
-            # Not for this one; and whoever looks for what a killed sender left behind would wait for its client.
+            # Not for this message; and a process that looks for what a killed sender left would wait for its client.
             opened.paste.cancel()
             opened = opened._replace(paste=None)
         if not free:
@@ -107,7 +107,7 @@ def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool
 
 
 def _waiting_for(error: AgentExited) -> Waiting:
-    """Of an agent whose pane is another's nothing is known: it may come back, and get what waits for it."""
+    """If another program is in the agent's pane, the agent may come back, and get what waits for it."""
     return Waiting(error.message, exited=not isinstance(error, NotOurPane))
 
 
@@ -129,7 +129,7 @@ def tell(world: World, session_id: SessionId, message: Message, state: DeliveryS
 
 
 def _is_fresh(pending: Pending | None) -> bool:
-    """Whether nobody has begun to type the message."""
+    """Whether no process has begun to type the message."""
     return pending is not None and pending.state is DeliveryState.QUEUED and pending.typing_since is None
 
 
@@ -157,7 +157,7 @@ class _Queue:
         self._events = world.layout.session(opened.session.id).agent_events(agent.id)
 
     def advance(self, pending: Pending) -> Waiting | None:
-        """Take a message on from wherever it is; returns why it waits, or None if it is all the way."""
+        """Take a message on from wherever it is; returns why it waits, or None if it is done."""
         if _is_fresh(pending):
             return self._not_now(pending) or self._type(pending)
         return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
@@ -206,7 +206,7 @@ class _Queue:
         return self._await(pending) if awaited else None
 
     def _await(self, pending: Pending) -> Waiting | None:
-        """Wait for the agent's word that it has the message; without it, one careful Enter more."""
+        """Wait until the agent acknowledges the message; if it does not, press Enter once more, carefully."""
         receipt = _Receipt(self._events, pending.message.id, self._input.ack)
         deadline = time.monotonic() + self._input.ack_timeout
         while not receipt.acknowledged():
@@ -232,14 +232,14 @@ class _Queue:
         return self._enter() or self._await(pending._replace(entered_again_at=now))
 
     def _find_out(self, pending: Pending) -> Waiting | None:
-        """Somebody began to type this and was killed: go on from where they were."""
+        """A process began to type this and was killed: go on from where it was."""
         wait_for_clients(self._session.tmux, _ON_ITS_WAY)
         message_id = pending.message.id
         if not passed(self._events, ENTERED, message_id):
             try:
                 all_noted = self._all_noted()
             except AgentExited:
-                # The launcher is gone, and with it what was on its way: all that passed is written down.
+                # The launcher has exited, and with it what was on its way is lost: all that passed is recorded.
                 all_noted = True
             if not all_noted:
                 return self._undelivered(pending, _LOST)
@@ -252,7 +252,7 @@ class _Queue:
         return self._not_now(pending) or self._type(pending)
 
     def _all_noted(self) -> bool:
-        """Whether the launcher has noted all that was typed until now: it notes a mark behind it."""
+        """Whether the launcher has recorded all that was typed until now: it records the mark that follows."""
         mark = os.urandom(8).hex()
         self._world.runtime.keys(self._place, self._pane, MARK_START + mark.encode() + MARK_END)
         deadline = time.monotonic() + _ON_ITS_WAY
@@ -263,7 +263,7 @@ class _Queue:
         return True
 
     def _undelivered(self, pending: Pending, reason: str) -> Waiting | None:
-        """The message's end; nothing is held by it."""
+        """The message's end; it keeps no other message waiting."""
         self._step(pending, DeliveryState.UNDELIVERED, reason)
         return None
 
@@ -274,7 +274,7 @@ class _Queue:
 
 
 class _Receipt:
-    """What an agent's event file says of one message; read again only when it has changed."""
+    """What an agent's event file says about one message; read again only when it has changed."""
 
     def __init__(self, path: str, message_id: str, ack: str = "none") -> None:
         self._path = path
@@ -290,14 +290,14 @@ class _Receipt:
         return any(self._is_of_it(line, TYPED) for line in self._lines)
 
     def acknowledged(self) -> bool:
-        """Whether the program has said, since Enter, what the provider takes for its word."""
+        """Whether the program has reported, since Enter, what the provider accepts as an acknowledgement."""
         self._look()
         if self._kind == "hook":
             return any(self._is_its_hook(line) for line in self._lines)
         return any(self._is_of_it(line, TAKEN) for line in self._lines)
 
     def ended(self) -> bool:
-        """Whether the program it was typed to is no more."""
+        """Whether the program it was typed to has exited."""
         self._look()
         return self._ended
 
@@ -310,7 +310,7 @@ class _Receipt:
         if stamp == self._stamp:
             return
         self._stamp = stamp
-        # Before the last run is read: what was there by then and is not in it, is of an earlier one.
+        # Before the last run is read: what is recorded by now and is not in that run is of an earlier one.
         entered = passed(self._path, ENTERED, self._message_id)
         self._lines = last_run(self._path)
         earlier = entered and not any(self._is_of_it(line, ENTERED) for line in self._lines)

@@ -32,7 +32,7 @@ def check_sender(team: Team, sender: str) -> None:
 
 
 def check_may_read(team: Team, reader: str, agent: str) -> None:
-    """`Forbidden` if the agent `reader` may not see what `agent` shows: whom it may write to, it may read."""
+    """`Forbidden` if the agent `reader` may not see what `agent` shows: it may read those it may write to."""
     ids = {known.id for known in team.agents()}
     for name in (reader, agent):
         if name not in ids:

@@ -46,12 +46,12 @@ class Order:
 def send(world: World, courier: Courier, session_id: SessionId, order: Order, wait: float = 0.0) -> Sent:
     """Keep a message and have it typed to every agent it is for, as each is ready for it.
 
-    Where it cannot reach anybody, that raises, and the message is kept as undelivered. With the id of one that was
-    sent before, the answer is what became of that. Waits up to `wait` seconds for all to have it or to hold it up.
+    Raises if no agent can get it, and keeps the message as undelivered. For the id of a message that was sent before,
+    returns what became of that one. Waits up to `wait` seconds until each agent has it or keeps it waiting.
     """
     session, team = world.records.load(session_id), world.records.load_run(session_id).team
     message, refused, at_once = _new_message(world, session, team, order)
-    # Open for all of it: what is opened meanwhile, by whoever brings it, then costs next to nothing.
+    # Kept open for all of it: opening it again meanwhile, to deliver the message, is then cheap.
     with (
         _prepared_paste(world, session, at_once if courier.here else None) as paste,
         world.messages().open(session_id) as mailbox,
@@ -167,7 +167,7 @@ def _watched(
 
 
 def _with_what_was_found(courier: Courier, session_id: SessionId, message: Message) -> Message:
-    """The message with what kept it from being typed, where no agent did."""
+    """The message with what kept it from being typed, if that was not the agent."""
     deliveries = tuple(
         one._replace(reason=waiting.reason)
         if one.state is DeliveryState.QUEUED

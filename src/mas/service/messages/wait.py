@@ -18,7 +18,7 @@ from mas.service.world import World
 _LOOK_AGAIN = 0.02
 _SELDOM = 0.25
 _PART = 50
-# How often tmux is asked who lives; what agents tell is looked at far more often.
+# How often tmux is asked which agents are running; what agents report is read far more often.
 _LOOK_AT_TMUX = 1.0
 
 

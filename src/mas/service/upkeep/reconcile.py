@@ -122,9 +122,9 @@ def _end_vanished(world: World, entries: list[IndexEntry]) -> None:
 
 
 def _end_lost(world: World, session_id: SessionId) -> IndexEntry:
-    """A session whose tmux is gone: lost, or back again where the user asked for that.
+    """Handle a session whose tmux has exited: lost, or restored if the user asked for that.
 
-    One that runs in another workspace, of which this one is a copy, was never lost: it is not ours to bring back.
+    One that runs in another workspace, if this one is its copy, was never lost: it is not ours to restore.
     """
     from mas.service.agents.living import place_of
     from mas.service.agents.team import close_team
@@ -203,7 +203,7 @@ class _Looking(Thread):
         self._alive = self._runtime.alive(self._places)
 
     def answer(self) -> tuple[list[SessionId], list[SessionId]]:
-        """The sessions that are gone, and those of which that is unknown."""
+        """The sessions that have stopped, and those for which that is unknown."""
         if self._apart:
             self.join()
         else:

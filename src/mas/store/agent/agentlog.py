@@ -1,8 +1,8 @@
 """An agent's event file: `logs/agent-{id}.events.jsonl`, one JSON object per line.
 
-The launcher writes it, and so does `mas hook`; whoever reads it can tell all that happened to the agent. Past its
-largest size it begins anew with what still counts: the last start and what each source said last since then. Writers
-lock it, so that nobody adds to a file that has been replaced; nobody waits for that long.
+The launcher writes it, and so does `mas hook`; it shows all that happened to the agent. Past its largest size it starts
+again with what still counts: the last start and the last report of each source since then. Writers lock it, so that no
+process adds to a file that has been replaced; no process waits long for the lock.
 
 Imports next to nothing, because the launcher in every pane writes here.
 """
@@ -29,7 +29,7 @@ TAKEN = b'"event":"taken"'
 MARKED = b'"event":"mark"'
 # Such a mark, as it is typed: its first byte is part of no text and no key.
 MARK_START, MARK_END = b"\xffmas=", b"\xff"
-# A hook that tells which message the agent has taken.
+# A hook that shows which message the agent has taken.
 _PROMPT = b'"prompt":"'
 _PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
@@ -54,7 +54,7 @@ def plain(data: bytes, most: int = LONGEST_TEXT) -> str:
 
 
 def said_by(source: str) -> bytes:
-    """What stands in the lines that tell a state by this source."""
+    """What every line has in which this source reports a state."""
     return _SAID % source.encode()
 
 
@@ -69,7 +69,7 @@ def _json(value: int | str | list[str]) -> str:
 
 
 class AgentLog:
-    """The file, to be written for as long as one is in the `with` block; `OSError` if it cannot be."""
+    """The file, open for writing within the `with` block; `OSError` if it cannot be opened."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -113,10 +113,10 @@ class AgentLog:
 
 
 def last_run(path: str) -> list[bytes]:
-    """The lines that tell how the agent's last run is, in the order they were written.
+    """The lines that show the state of the agent's last run, in the order they were written.
 
-    They are its start, the last word of each source, the last message that passed to it and how far, its end.
-    Nothing if no run has begun yet, or the file is none. Only as much is read as the run is long.
+    They are its start, the last report of each source, the last message that passed to it and how far, and its exit.
+    Empty if no run has begun yet, or the file cannot be read. Reads no more than the run is long.
     """
     try:
         fd = os.open(path, READ)
@@ -154,7 +154,7 @@ def _last_run(fd: int) -> list[bytes]:
 
 
 def passed(path: str, word: bytes, message_id: str) -> bool:
-    """Whether a message passed to the agent, in any run that is still written down: `TYPED` or `ENTERED`."""
+    """Whether a message passed to the agent, in any run that is still recorded: `TYPED` or `ENTERED`."""
     line = word + b',"id":"%s"' % message_id.encode()
     return any(line in _content(name) for name in (path, f"{path}.1"))
 

@@ -1,8 +1,8 @@
 """Answers to questions that an agent's program asks in a hook: `.mas/answers/{agent}-{request}`, one file a request.
 
-The file is locked for as long as somebody waits, so that what a killed one left is known for it. It holds the time by
-which the question is known. The answer is a second file beside it, made by a link: of two answers the first counts,
-and whoever has waited long enough puts the word there that nobody may answer any more.
+The file is locked for as long as a hook waits, so that the file of a killed one is recognised. It contains the time by
+which the question is known. The answer is a second file beside it, created by a link: of two answers the first counts,
+and a hook that has waited long enough puts a word there that means it takes no answer any more.
 
 Imports next to nothing, because `mas hook` runs between two steps of an agent.
 """
@@ -22,7 +22,7 @@ _LONGEST = 256
 
 
 class Request:
-    """One question that waits; `OSError` if it cannot be put down. Closing it ends the wait."""
+    """One question that waits; `OSError` if its file cannot be written. Closing it ends the wait."""
 
     def __init__(self, session_dir: str, agent: str, at: str) -> None:
         directory = _directory(session_dir)
@@ -38,7 +38,7 @@ class Request:
         os.rename(half, self._path)
 
     def answer(self) -> str:
-        """What was answered; empty where nothing was."""
+        """What was answered; empty if nothing was."""
         word = _read(f"{self._path}{_ANSWER}")
         return word if word in (ALLOW, DENY) else ""
 
@@ -54,7 +54,7 @@ class Request:
 
 
 def waiting(session_dir: str, agent: str) -> dict[str, str]:
-    """The requests of an agent that a hook still waits with, each with its time; those of killed hooks are removed."""
+    """The requests of an agent that a hook still waits for, each with its time; removes those of killed hooks."""
     directory = _directory(session_dir)
     try:
         names = os.listdir(directory)
@@ -72,7 +72,7 @@ def waiting(session_dir: str, agent: str) -> dict[str, str]:
 
 
 def give(session_dir: str, request: str, word: str) -> bool:
-    """Answer a request; False if it has been answered, or is not waited with any more."""
+    """Answer a request; False if it has been answered, or no hook is waiting for it any more."""
     path = os.path.join(_directory(session_dir), request)
     if not _put(f"{path}{_ANSWER}", word):
         return False
@@ -83,7 +83,7 @@ def give(session_dir: str, request: str, word: str) -> bool:
 
 
 def _put(path: str, word: str) -> bool:
-    """Make a file with that word; False if there is one, or nothing to make it beside."""
+    """Create a file with that word; False if the file exists, or its directory is missing."""
     directory, name = os.path.split(path)
     half = os.path.join(directory, f".{name}-{os.urandom(8).hex()}")
     try:

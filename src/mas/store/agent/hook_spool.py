@@ -1,9 +1,9 @@
 """Where an isolated agent's hooks write for the launcher: `.mas/agents/{id}/hooks/`, which `MAS_HOOKS` names.
 
-Each hook is a file of a random name: the hook's name in the first line, what was told with it behind that. Its name
-rings the launcher's bell, a pipe beside it, and the file is gone once the hook is noted, so that the agent's hooks stay
-in order. Beside one that is a question stands `{name}.asked` for as long as its answer may come, which is
-`{name}.answer` then. Whoever left a hook keeps it locked: so the launcher knows whether somebody still waits.
+Each hook is a file of a random name: the hook's name in the first line, its payload after that. The file's name is
+written to the launcher's bell, a pipe beside it, and the file is removed once the hook is recorded, so that the agent's
+hooks stay in order. If the hook is a question, `{name}.asked` is beside it for as long as an answer may come, which is
+then `{name}.answer`. The process that left a hook keeps it locked: so the launcher knows whether it is still waiting.
 
 Nothing is ever looked for in the directory: the agent may have filled it with anything.
 """
@@ -24,7 +24,7 @@ LARGEST = (1 << 20) + 256
 # A name and the line feed behind it.
 RING = 33
 _LARGEST_ANSWER = 1 << 16
-# How long a hook waits to be noted: a launcher that does not is not waited for by the agent either.
+# How long a hook waits to be recorded: if the launcher does not, the agent must not wait for it either.
 _NOTED = 3.0
 _SOON = 0.002
 _GLANCE = 0.02
@@ -55,7 +55,7 @@ def hand_over(spool: str, name: str, payload: bytes, say: Callable[[str], None])
 
 
 def _ring(bell: int, own: str, directory: int) -> bool:
-    """Whether the hook was noted in time."""
+    """Whether the hook was recorded in time."""
     deadline = time.monotonic() + _NOTED
     is_heard = False
     while is_there(own, directory):

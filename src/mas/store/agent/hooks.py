@@ -1,8 +1,8 @@
 """What an agent's program reports by its hooks, recorded with the state that it means.
 
 Runs many times an hour, between two steps of the agent: it touches nothing but the files of that agent, imports little,
-and is never an error. It waits for nobody but who is to answer a question, where the program's provider wants it asked
-so.
+and is never an error. It waits only for the answer to a question, if the program's provider wants questions asked in a
+hook.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_NAME = 64
 _PROMPT = 200
 # Between two looks for an answer.
 _GLANCE = 0.05
-# That a program ends is its launcher's to say.
+# Only the launcher reports that a program has exited.
 _MEANT = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
 
 
@@ -42,9 +42,9 @@ class Question(NamedTuple):
 
 
 def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Question | None:
-    """Note that the hook `name` of an agent was called, with `payload`: JSON, if it is any.
+    """Record that the hook `name` of an agent was called, with `payload`, which should be JSON.
 
-    Answers the question that it is, if its program waits for an answer here: see `hear_answer`.
+    Returns the question that it asks, if its program waits for the answer here: see `hear_answer`.
     """
     body = _parsed(payload)
     try:
@@ -78,10 +78,10 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
 
 
 def hear_answer(question: Question, say: Callable[[str], None]) -> None:
-    """Wait for the answer, `say` it as the program wants to hear it, and note that it goes on.
+    """Wait for the answer, pass it to `say` as the program expects it, and record that the program goes on.
 
-    Nothing is said if nobody answers in time, if the agent goes on by itself (a person answered at the terminal), or
-    if the program that asks is gone: then its own dialog stays what it is.
+    `say` is not called if no answer comes in time, if the agent goes on by itself (a person answered at the terminal),
+    or if the program that asks has exited: then its own dialog stays as it is.
     """
     parent = os.getppid()
     waiting = PendingQuestion(question)
@@ -101,7 +101,7 @@ class PendingQuestion:
         self._was_blocked = False
 
     def look(self, is_wanted: bool, say: Callable[[str], None]) -> bool:
-        """Whether the wait is over: by an answer, which is said, or because none is wanted any more."""
+        """Whether the wait is over: by an answer, which is passed to `say`, or because none is wanted any more."""
         question = self._question
         word = question.request.answer()
         if not word:
@@ -122,7 +122,7 @@ class PendingQuestion:
 
 
 def _note_going_on(question: Question) -> None:
-    """That the program has its answer; what it does then it tells itself, if it does."""
+    """Record that the program has its answer; it may then report by itself what it does."""
     session_dir, agent = question.log.rsplit("/logs/agent-", 1)
     try:
         with AgentLog(question.log) as log:

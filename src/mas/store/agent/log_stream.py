@@ -53,7 +53,7 @@ class Recording:
             return time.time() - os.fstat(self._files[-1].fd).st_mtime if self._files else _MISSED
 
     def is_ahead(self) -> bool:
-        """Whether more is written than the pane has been given; where the kernel cannot tell, it is taken for not."""
+        """Whether more is written than the pane has been given; False if the kernel cannot say."""
         if not hasattr(fcntl, "F_OFD_GETLK"):
             return False
         with self._lock:

@@ -18,7 +18,7 @@ def keep_report(paths: SessionPaths, agent: str, text: str) -> None:
 
 
 def last_report(paths: SessionPaths, agent: str) -> str | None:
-    """What the agent last said; None if nothing, or nothing that can be read: it can say it again."""
+    """The agent's last report; None if there is none, or it cannot be read: the agent can report again."""
     try:
         body = json.loads(read_file(os.path.join(_place(paths), agent)))
     except (OSError, ValueError, RecursionError):

@@ -40,7 +40,7 @@ def remove_file(path: str) -> bool:
 
 
 def try_lock(fd: int, shared: bool = False) -> bool:
-    """Take the lock on an open file if nobody has it; with `shared`, others may have it so too."""
+    """Take the lock on an open file if it is free; with `shared`, others may share it."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -58,7 +58,7 @@ def take_lock(fd: int, tries: int, pause: float, shared: bool = False) -> bool:
 
 
 def is_locked(path: str, shared: bool = True) -> bool:
-    """Whether somebody has the lock on the file `path`, alone or, if not `shared`, in any way."""
+    """Whether a process has the lock on the file `path`, alone or, if not `shared`, in any way."""
     try:
         fd = os.open(path, READ)
     except FileNotFoundError:

@@ -35,7 +35,7 @@ _HEADERS = (
 _LARGEST_WINDOW = 1 << 27
 # No path is longer, for the system calls that unpack it.
 _LONGEST_PATH = 4096
-# What the disk says of a member that no file can be.
+# The errors of the disk for a member that no file can be.
 _NO_FILE = {errno.ENAMETOOLONG, errno.EFBIG, errno.EINVAL, errno.ELOOP}
 # The last four are what members that stand in each other's way, or in nothing, come to.
 _UNREADABLE = (
@@ -70,7 +70,7 @@ def pack_tree(source: str, target: str, progress: Progress | None) -> int:
 def unpack_tree(path: str, target: str, progress: Progress | None, held: int | None = None) -> None:
     """Unpack `path` into the empty directory `target`; `Corrupt` for what `pack_tree` would not have written.
 
-    It is read no further than the `held` bytes it was packed of. Where nobody knows those they are counted first, and
+    It is read no further than the `held` bytes it was packed of. If those are unknown they are counted first, and
     either way nothing is written that the disk has no room for.
     """
     try:

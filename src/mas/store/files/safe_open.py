@@ -1,8 +1,8 @@
 """Opens files below a directory and nowhere else: no link is followed, no `..` is allowed.
 
 For everything that is read out of a place where agents can write. The kernel sees to it where it can (`openat2`), else
-a walk that opens one directory after the other. Two names of one file are no link; but a file that belongs to somebody
-else than the directory was put there to be read by who may, and is left alone.
+a walk that opens one directory after the other. Two names of one file are no link; but a file with another
+owner than the directory was put there so that a process that may read it does, and is left alone.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from mas.store.files.safe_open import is_foreign
 
 _CREATE = os.O_WRONLY | NEW
 _NO_RANGE_COPY = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}
-# What the disk says of something that is not what it was a moment ago.
+# The errors of the disk for something that is not what it was a moment ago.
 _CHANGED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
 _CHUNK = 1 << 26
 _BUFFER = 1 << 20
@@ -311,7 +311,7 @@ def parts_of(fd: int, info: os.stat_result) -> Iterator[tuple[int, int]]:
 
 
 def _copy_bytes(source: int, target: int, start: int, left: int, copy: _Copy) -> None:
-    """Copy so many bytes and no more, however fast the file grows."""
+    """Copy `left` bytes and no more, however fast the file grows."""
     if start:
         os.lseek(target, start, os.SEEK_SET)
     os.lseek(source, start, os.SEEK_SET)

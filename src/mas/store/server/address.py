@@ -1,8 +1,8 @@
 """The address of the workspace's server: `sessions/.mas/address/url`, the only part of MAS's state that agents see.
 
 Its first line is where the server listens; where that is by TLS, the server's certificate follows, so that an agent
-knows it for the one it looks for. The file is locked for as long as the server runs: what a killed one left is known
-for it. An agent can lock the file too; then it waits for nobody but itself, and nobody for it.
+knows it for the one it looks for. The file is locked for as long as the server runs: so the file of a
+killed one is recognised. An agent can lock the file too; then only that agent waits for it, and no other process.
 """
 
 import os

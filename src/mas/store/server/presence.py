@@ -224,7 +224,7 @@ class Presence:
             return None
 
     def says_nothing(self) -> str:
-        """What to say of a server that holds the claim and has not said where in this workspace it is."""
+        """The error for a server that has the claim but has not published its address in this workspace."""
         if moved := self._told():
             return f"The server at {moved.url} (process {moved.pid}) serves where this workspace was before a move"
         pid = self._holder()

@@ -56,7 +56,7 @@ _UNDER_WAY = "(state = 'queued' OR awaited)"
 class Pending(NamedTuple):
     """A message on its way to an agent.
 
-    `typing_since` says that somebody began to type it, `entered_again_at` that Enter was pressed once more, `forced`
+    `typing_since` says that a process began to type it, `entered_again_at` that Enter was pressed once more, `forced`
     that its sender does not want it to wait until the agent is idle.
     """
 
@@ -81,8 +81,8 @@ class Mailbox:
     def add(self, message: Message, forced: bool = False, lasting: bool = True) -> bool:
         """Keep a message. False if it is there already; `AlreadyThere` if another one has its id.
 
-        Not `lasting` means that it outlives this process, and the machine from the next step on: enough where
-        that comes before anybody is told that the message was sent.
+        Not `lasting` means that it survives the end of this process, and a power cut from the next step on: enough if
+        that step comes before anything reports that the message was sent.
         """
         with self._writing(lasting):
             known = self._find(message.id)
@@ -152,7 +152,7 @@ class Mailbox:
     ) -> list[Delivery]:
         """Take a message to another state with these agents, with all or none; `Conflict` if that is not allowed.
 
-        `awaited` says that there will be a word of the agent that it has it.
+        `awaited` says that the agent will acknowledge it.
         """
         with self._writing():
             message = self.get(message_id)

@@ -87,7 +87,7 @@ class Messages:
 
     @contextmanager
     def _usable(self, session_id: str) -> Iterator[None]:
-        """Puts a database aside whose damage shows in use."""
+        """Set a database aside if damage shows while it is used."""
         try:
             yield
         except _Damage as damage:
@@ -97,7 +97,7 @@ class Messages:
 
     @contextmanager
     def shut(self, session_id: str) -> Iterator[None]:
-        """Keep everybody from the session's messages, all of which are now in the one file."""
+        """Keep all processes from the session's messages, which are now all in the one file."""
         path = self.path(session_id)
         with self._held(session_id, shared=False):
             if os.path.lexists(path):
@@ -316,7 +316,7 @@ def _our_errors(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _translated(error, path) from error
     except UnicodeDecodeError:
-        # What SQLite quotes of a schema that is none.
+        # What SQLite quotes of a damaged schema.
         raise _Damage("it holds what is no text") from None
 
 

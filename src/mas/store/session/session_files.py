@@ -44,7 +44,7 @@ class _Seen:
 
 
 class Records:
-    """Reads and writes what each session directory says of its session.
+    """Reads and writes what each session directory says about its session.
 
     With `remember`, for a process that stays, whole files are read again only after they were changed.
     """
@@ -69,7 +69,7 @@ class Records:
         remove_unfinished(paths.metadata, paths.record, paths.config)
 
     def load(self, session_id: SessionId) -> Session:
-        """The session as its directory tells it; `NoSession` if there is none, `Corrupt` if it cannot."""
+        """The session as its directory describes it; `NoSession` if there is none, `Corrupt` if it cannot be read."""
         return self._remembered(session_id) or self.load_from(self.paths(session_id), session_id)
 
     def load_from(self, paths: SessionPaths, session_id: SessionId) -> Session:
@@ -207,7 +207,7 @@ class Records:
         write_atomic(paths.record, quote_pairs(pairs | {"STATUS": Status.ERROR}))
 
     def rebuild(self, session_id: SessionId, known: Mapping[str, str], now: str) -> Session:
-        """A session as far as anything still tells it: `.session`, `config.json`, `known` (the registry)."""
+        """A session from what can still be read: `.session`, `config.json`, `known` (the registry)."""
         from mas.model.run import agent_runs
 
         try:

@@ -1,7 +1,7 @@
 """The writing half of the event log: any process adds a line, never waits long and never fails because of it.
 
 `events/{segment}.jsonl` holds JSON objects, a line each. A writer shares a lock while it appends to the newest
-segment; whoever finds that full takes the lock alone, for just as long as making the next one takes, so a
+segment; one that finds it full takes the lock alone, just long enough to create the next one, so a
 segment that has a successor never grows again. Nothing is brought to the disk by force: events are news, and
 the registry's journal is the durable truth. What cannot be written is dropped.
 

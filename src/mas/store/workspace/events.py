@@ -1,7 +1,7 @@
 """The event store: what happened in a workspace, kept for a while so that listeners can resume.
 
 An event's id is its segment and the place just after its line, so that going on from there is a seek. Readers
-take no lock. A line that is none, as a killed writer or a full disk leaves it, is passed over.
+take no lock. A damaged line, which a killed writer or a full disk leaves, is skipped.
 
 Every command may add an event, few read them: what only readers need is imported when they read.
 """

@@ -96,7 +96,7 @@ class Intents:
     ) -> Iterator[Operation]:
         """Own the session for one verb; `Busy` if another process does.
 
-        `allowed` is asked once nobody else can change the session any more, and before anything is written: a
+        `allowed` is called once no other process can change the session, and before anything is written: a
         verb it refuses by raising leaves nothing that a recovery could take for work cut short.
         """
         path = self._path(session_id)

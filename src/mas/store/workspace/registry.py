@@ -1,7 +1,7 @@
 """The registry: `.sessions.index`, which listings read, and `.index`, the journal of its changes.
 
 Both change together under one lock: first a line is appended to the journal, then the index is replaced. Then,
-still under the lock, `told` hears of it: what is told has the order of the journal.
+still under the lock, `told` is called with it: events have the order of the journal.
 The index keeps one entry per line, so that a change splices bytes and parses nothing; what others wrote in
 another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
 """
@@ -73,7 +73,7 @@ def entry_of(session: Session) -> IndexEntry:
 
 
 def known_of(entry: IndexEntry) -> dict[str, str]:
-    """What an entry tells of a session whose own files are damaged."""
+    """What an entry still says about a session whose own files are damaged."""
     return {"createdAt": entry.created_at, "tmuxSocket": entry.socket or ""}
 
 
@@ -136,7 +136,7 @@ class Registry:
         return entry
 
     def drop(self, session_id: str, why: Gone) -> None:
-        """Take one entry out. Dropping what is not there is fine."""
+        """Take one entry out. Dropping a missing one is fine."""
         with locked(self._layout.registry_lock):
             self._change(session_id, why, None)
 
@@ -178,7 +178,7 @@ class Registry:
         return kept
 
     def changes(self) -> list[Change]:
-        """The journal from the beginning; `Corrupt` if it is missing or has a line that is none."""
+        """The journal from the beginning; `Corrupt` if it is missing or has a damaged line."""
         try:
             data = read_file(self._layout.journal)
         except OSError as error:
