@@ -145,12 +145,12 @@ def test_a_session_is_cloned_archived_deleted_and_brought_back(mas: Mas, site: S
 
 
 def test_the_only_active_session_needs_no_name(mas: Mas) -> None:
-    with pytest.raises(BadInput, match="0 are active"):
+    with pytest.raises(BadInput, match="no sessions are active"):
         mas.only_active()
     first = started(mas)
     assert mas.only_active() == first
     second = started(mas)
-    with pytest.raises(BadInput, match="2 are active"):
+    with pytest.raises(BadInput, match="2 sessions are active"):
         mas.only_active()
     mas.stop(first)
     assert mas.only_active() == second
