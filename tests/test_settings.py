@@ -89,7 +89,7 @@ def test_a_directory_that_was_removed_is_no_workspace(place: str, monkeypatch: p
     os.mkdir(gone)
     monkeypatch.chdir(gone)
     os.rmdir(gone)
-    with pytest.raises(NoWorkspace, match="removed"):
+    with pytest.raises(NoWorkspace, match="no longer exists"):
         find_root(None)
     assert find_root(workspace(place, "ws")) == os.path.join(place, "ws")
     monkeypatch.chdir(place)

@@ -212,13 +212,13 @@ def _written(hint: Any, rule: Rule) -> Any:  # noqa: ANN401 - a type of any kind
 
 
 class ReadByTheModel:
-    """Says of a body, which the model reads, what it can be: beside `Any`, in `Annotated`."""
+    """Describes a body that the model reads and that may be left out: beside `Any`, in `Annotated`."""
 
     def __init__(self, kind: type) -> None:
         self._kind = kind
 
     def __get_pydantic_json_schema__(self, _: object, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return handler(body_of(self._kind).__pydantic_core_schema__)
+        return {"anyOf": [handler(body_of(self._kind).__pydantic_core_schema__), {"type": "null"}]}
 
 
 @cache
