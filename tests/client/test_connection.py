@@ -116,7 +116,7 @@ def test_what_is_no_token_is_bad_input_and_not_shown(token: str) -> None:
     assert token not in str(caught.value)
 
 
-def test_no_server_is_said_at_once() -> None:
+def test_a_missing_server_is_reported_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with RemoteMas(f"http://127.0.0.1:{port}") as mas:

@@ -51,7 +51,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield Secured(site, served.url, served.token, cert)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_told_with_how_to_trust_it(secured: Secured) -> None:
+def test_the_error_for_an_untrusted_certificate_says_how_to_trust_it(secured: Secured) -> None:
     with RemoteMas(secured.url, secured.token) as mas, pytest.raises(NoServer, match="is not trusted") as caught:
         mas.list()
     assert caught.value.hint.startswith("--ca FILE or MAS_CA")
@@ -117,7 +117,7 @@ def test_a_file_that_holds_no_certificates_is_bad_input(
             RemoteMas(secured.url, ca=str(path))
 
 
-def test_plain_http_where_tls_is_asked_for_is_told(shared_port: int) -> None:
+def test_plain_http_instead_of_tls_is_reported(shared_port: int) -> None:
     with (
         RemoteMas(f"https://localhost:{shared_port}") as mas,
         pytest.raises(NoServer, match=r"TLS with .* failed") as caught,

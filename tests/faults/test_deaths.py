@@ -97,7 +97,7 @@ def test_a_tmux_client_that_outlives_its_killed_process_opens_nothing_for_good(
     field.settled()
 
 
-def test_what_is_told_to_be_done_is_so_after_a_power_cut(site: Site, driver: Driver) -> None:
+def test_what_was_reported_as_done_survives_a_power_cut(site: Site, driver: Driver) -> None:
     watched = driver.call("start", RUN, fault=Fault(Cut.WATCH_ALL, 1))
     assert watched.error is None, watched.trace
     site.mas("stop")

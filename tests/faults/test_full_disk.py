@@ -113,7 +113,7 @@ def test_with_no_byte_left_sessions_are_listed_and_nothing_is_begun(small: Site)
     check_world(small, kept)
 
 
-def test_a_template_larger_than_a_file_may_be_is_told_as_a_full_disk(site: Site) -> None:
+def test_a_template_above_the_file_size_limit_is_reported_as_a_full_disk(site: Site) -> None:
     with open(site.path("unit", "00", "large.bin"), "wb") as file:
         file.write(os.urandom(_BLOCK))
     # 64 blocks of 512 or 1024 bytes, whichever this shell counts in: less than the template either way.

@@ -36,7 +36,7 @@ def was_interrupted(ended: Ended) -> None:
 
 @pytest.mark.parametrize("scene", VERBS)
 @pytest.mark.parametrize("cut", [Cut.FULL, Cut.REFUSED], ids=lambda cut: cut.name)
-def test_a_refusal_at_any_step_is_told_and_leaves_nothing_half_done(
+def test_a_refusal_at_any_step_is_reported_and_leaves_nothing_half_done(
     field: Field, driver: Driver, scene: str, cut: Cut
 ) -> None:
     assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, ONE_IN) > 0
@@ -44,7 +44,7 @@ def test_a_refusal_at_any_step_is_told_and_leaves_nothing_half_done(
 
 @pytest.mark.parametrize("scene", VERBS)
 @pytest.mark.parametrize("cut", [Cut.STAYS_FULL, Cut.READ_ONLY], ids=lambda cut: cut.name)
-def test_a_disk_that_refuses_from_any_step_on_is_told_and_all_is_well_when_it_is_well_again(
+def test_a_disk_that_refuses_from_any_step_on_is_reported_and_all_works_once_it_works_again(
     field: Field, driver: Driver, scene: str, cut: Cut
 ) -> None:
     assert cut_at_every_step(field, driver, scene, cut, was_told_or_did_without, ONE_IN) > 0

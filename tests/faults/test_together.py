@@ -58,7 +58,7 @@ def was_done_or_refused(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize(("first", "second", "status"), PAIRS)
-def test_two_processes_on_one_session_each_succeed_or_are_told_why_not(
+def test_two_processes_on_one_session_each_succeed_or_get_an_error(
     field: Field, driver: Driver, other: Driver, first: str, second: str, status: str
 ) -> None:
     session_id = field.stopped()
@@ -98,7 +98,7 @@ def test_what_another_process_makes_or_moves_is_busy_and_not_damaged(field: Fiel
 
 
 @pytest.mark.parametrize("alike", [36, 8], ids=["the same id", "the same first eight characters"])
-def test_two_starts_that_draw_alike_get_a_session_each_or_are_told_why_not(
+def test_two_starts_that_draw_alike_get_a_session_each_or_an_error(
     field: Field, driver: Driver, other: Driver, alike: int
 ) -> None:
     # None that another run of this test has at the same time: processes are known by the id of their session.

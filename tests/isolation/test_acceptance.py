@@ -278,7 +278,7 @@ def test_a_hostile_agent_gets_nowhere_and_can_work(ground: Ground, tier: str) ->
         site.mas("delete", session, "--yes")
 
 
-def test_where_file_modes_are_all_there_is_the_holes_are_what_is_said(ground: Ground) -> None:
+def test_if_only_file_modes_protect_the_gaps_are_the_documented_ones(ground: Ground) -> None:
     trial = Trial(ground, "D")
     report = trial.report()
     open_ = results(report, "hole")

@@ -52,7 +52,7 @@ def test_the_tree_at_the_top_of_the_file_is_the_tree_there_is() -> None:
     assert ["MasError", *drawn] == [error.__name__ for error in tree(MasError)]
 
 
-def test_what_people_are_told_names_the_thing_and_the_next_command() -> None:
+def test_an_error_names_the_thing_and_the_next_command() -> None:
     assert errors.NoSession("abcd").message == "Session not found: abcd"
     assert errors.NoWorkspace("/here").hint == "mas init"
     assert errors.Archived("abcd").hint == "mas unarchive abcd"

@@ -79,7 +79,7 @@ def test_a_bad_policy_is_refused_by_the_name_of_its_field(body: object, words: s
     assert words in refused.value.message
 
 
-def test_lists_of_policies_add_up_and_the_nearer_word_decides() -> None:
+def test_lists_of_policies_add_up_and_the_nearer_policy_decides() -> None:
     run = Policy(Mode.OFF, ("/a",), (), ("/h",), (80,), None)
     team = Policy(Mode.REQUIRE, ("/b", "/a"), ("/w",), (), None, "somebody")
     assert run.under(team) == Policy(Mode.OFF, ("/a", "/b"), ("/w",), ("/h",), (80,), "somebody")
@@ -132,7 +132,7 @@ def test_sizes_are_shown_as_people_write_them(size: int, words: str) -> None:
     assert "." in words or parse_size(words) == size
 
 
-def test_limits_and_policies_are_told_in_a_line() -> None:
+def test_limits_and_policies_are_shown_in_one_line() -> None:
     assert shown_limits(Limits()) == shown_policy(Policy(Mode.REQUIRE)) == ""
     limits = Limits(2 * GIB, 64, 0.5, 1024, 1 << 20, 10 * GIB)
     assert shown_limits(limits) == "memory 2 GiB, processes 64, cpu 0.5, files 1024, file size 1 MiB, disk 10 GiB"

@@ -38,7 +38,7 @@ def test_in_an_open_team_everybody_writes_to_everybody() -> None:
     assert reached(OPEN, "11") == "00 10 12 13 20 21 22 23 30 31 32 33"
 
 
-def test_a_table_says_whom_each_may_write_to() -> None:
+def test_a_table_says_which_agents_each_may_write_to() -> None:
     assert reached(TABLE, "00") == "10 20 23 30"
     assert reached(TABLE, "11") == "20 21 22 23"
     assert reached(TABLE, "10") == ""
@@ -61,12 +61,12 @@ def test_people_write_to_anyone() -> None:
 
 
 @pytest.mark.parametrize("nobody", ["ann", "99", ""])
-def test_nobody_writes_in_the_name_of_an_agent_that_is_not_there(nobody: str) -> None:
+def test_no_message_can_be_sent_in_the_name_of_an_unknown_agent(nobody: str) -> None:
     with pytest.raises(NoAgent, match="it has: 00 10"):
         recipients(DEFAULT_TEAM, nobody, "23")
 
 
-def test_an_agent_does_not_get_its_own_word_to_a_group() -> None:
+def test_an_agent_does_not_get_its_own_message_to_a_group() -> None:
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "00", "managers")] == ["10", "20", "30"]
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "11", "design")] == ["10", "12", "13"]
     assert [agent.id for agent in recipients(DEFAULT_TEAM, "11", "11")] == ["11"]

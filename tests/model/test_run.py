@@ -173,7 +173,7 @@ def test_a_body_that_is_no_run_is_refused_by_what_is_wrong(body: object, complai
         parse_run(body)
 
 
-def test_teams_by_name_are_those_of_whoever_asks() -> None:
+def test_teams_by_name_are_those_the_caller_knows() -> None:
     own = Team("own", team_named("pair").units, Routing("open"))
     run = parse_run({"team": "own"}, {"own": own}.__getitem__)
     assert run.team == own

@@ -51,7 +51,7 @@ def test_a_session_is_called_by_the_first_eight_of_its_id_in_tmux() -> None:
     assert Session(ID, Status.ACTIVE, "", "", "").tmux == "mas-3f2a9c1e"
 
 
-def test_agents_are_told_with_the_panes_they_run_in() -> None:
+def test_agents_are_listed_with_the_panes_they_run_in() -> None:
     runs = agent_runs(team_named("pair"), {"23": "%7"})
     assert [(run.id, run.unit, run.role, run.pane) for run in runs] == [
         ("21", "development", "Frontend developer", None),
@@ -59,7 +59,7 @@ def test_agents_are_told_with_the_panes_they_run_in() -> None:
     ]
 
 
-def test_a_session_knows_its_agents_and_names_them_to_who_asks_for_another() -> None:
+def test_asking_a_session_for_an_unknown_agent_lists_its_agents() -> None:
     session = Session(ID, Status.ACTIVE, "", "", "", agents=agent_runs(team_named("pair"), {}))
     assert session.agent("23").role == "Quality engineer"
     with pytest.raises(NoAgent, match=r"No agent '99' in session .* \(there are: 21 23\)"):

@@ -75,7 +75,7 @@ SILENT = said("launcher", "unknown", text="has said nothing")
         ([START, line("state", source="hooks", state="error", kind=2, text=None)], ALL, "error", "hooks", ""),
     ],
 )
-def test_the_state_that_lines_tell(
+def test_the_state_that_lines_report(
     lines: list[str], sources: tuple[str, ...], state: str, source: str, words: str
 ) -> None:
     found = fold(lines, sources)
@@ -88,7 +88,7 @@ REPORTS = st.tuples(st.sampled_from(SOURCES), STATES, st.text(max_size=3))
 
 
 @given(st.lists(st.one_of(REPORTS, st.just("start")), max_size=30), st.permutations(SOURCES), st.integers(0, 5))
-def test_however_sources_speak_the_state_is_one_that_the_first_of_them_said_last(
+def test_in_any_order_of_reports_the_best_source_decides_by_its_last_one(
     happened: list[Any], order: list[str], count: int
 ) -> None:
     sources = tuple(order[:count])

@@ -50,7 +50,7 @@ def test_every_named_team_is_part_of_the_default_one() -> None:
     assert all(set(team.agents()) <= everyone for team in TEAMS.values())
 
 
-def test_an_unknown_team_is_told_with_the_ones_there_are() -> None:
+def test_the_error_for_an_unknown_team_lists_the_known_ones() -> None:
     with pytest.raises(BadInput, match="default, dev, pair, solo"):
         team_named("../solo")
 
@@ -67,7 +67,7 @@ def test_a_target_is_an_agent_a_unit_the_managers_or_all() -> None:
 
 
 @pytest.mark.parametrize("target", ["", "99", "Design", "design ", "*", "../all", "0"])
-def test_a_target_that_is_nobody_is_told_with_the_groups_there_are(target: str) -> None:
+def test_the_error_for_an_unknown_target_lists_the_groups(target: str) -> None:
     with pytest.raises(NoAgent, match="units: meta design development business managers all"):
         DEFAULT_TEAM.targets(target)
 

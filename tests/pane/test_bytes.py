@@ -75,7 +75,7 @@ def test_what_is_typed_waits_for_an_agent_that_does_not_read_yet(bare: Site) -> 
         assert digest(one.output[len(b"<ready>") :][: len(data)]) == digest(data)
 
 
-def test_an_agent_nobody_reads_waits_and_nothing_of_it_is_lost(bare: Site) -> None:
+def test_an_agent_whose_output_is_not_read_waits_and_nothing_is_lost(bare: Site) -> None:
     size = 4_000_000
     with pane(bare, *stand_in("flood"), str(size)) as one:
         one.pause()
@@ -87,7 +87,7 @@ def test_an_agent_nobody_reads_waits_and_nothing_of_it_is_lost(bare: Site) -> No
         assert digest(one.output[:size]) == digest(blocks(size)) == digest(one.log())
 
 
-def test_an_agent_that_ends_while_nobody_reads_is_on_record_at_once(bare: Site) -> None:
+def test_an_exit_is_recorded_at_once_even_if_the_output_is_not_read(bare: Site) -> None:
     size = 150_000
     gate = os.path.join(bare.directory, "gate")
     command = 'while [ ! -e "$0" ]; do sleep 0.01; done; exec "$@"'

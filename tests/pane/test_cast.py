@@ -124,7 +124,7 @@ def test_each_run_of_an_agent_begins_a_recording_and_keeps_the_one_before(bare: 
     assert shown(replay(f"{cast_of(one)}.1")[1]) == "run 1\r\n"
 
 
-def test_a_recording_past_its_largest_size_starts_anew_with_a_header(
+def test_a_recording_past_its_largest_size_starts_again_with_a_header(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cast, "LARGEST", 2000)

@@ -43,7 +43,7 @@ def test_an_exit_status_is_the_panes_is_on_record_and_is_shown(bare: Site, statu
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
-def test_death_by_a_signal_is_told_as_such(bare: Site, number: signal.Signals) -> None:
+def test_death_by_a_signal_is_reported_as_such(bare: Site, number: signal.Signals) -> None:
     with pane(bare, "sh", "-c", f"kill -{int(number)} $$") as one:
         assert one.wait() == 128 + number
         assert one.event("exit")["status"] == -number
@@ -100,7 +100,7 @@ def test_a_process_that_goes_on_writing_does_not_hold_the_launcher(bare: Site) -
         assert bare.processes() == []
 
 
-def test_an_agent_that_is_told_to_end_may_save_its_work_first(bare: Site) -> None:
+def test_an_agent_that_is_asked_to_end_may_save_its_work_first(bare: Site) -> None:
     script = "trap 'echo saved > work; exit 0' TERM; trap '' HUP; echo ready; while :; do sleep 0.02; done"
     with pane(bare, "sh", "-c", script) as one:
         one.expect(b"ready")
@@ -259,7 +259,7 @@ def test_an_agent_goes_on_when_its_session_is_moved(bare: Site) -> None:
         os.rename(moved, one.session)
 
 
-def test_a_directory_whose_links_nobody_counts_is_not_taken_for_removed(bare: Site) -> None:
+def test_a_directory_on_a_disk_that_counts_no_links_is_not_taken_for_removed(bare: Site) -> None:
     path = os.path.join(bare.directory, "uncounted")
     os.mkdir(path)
     fd = os.open(path, os.O_RDONLY)

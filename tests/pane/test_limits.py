@@ -23,20 +23,20 @@ def ended(one: Pane) -> dict[str, Any]:
     return one.event("exit")
 
 
-def test_an_agent_that_takes_too_much_memory_is_ended_and_that_is_said(bare: Site) -> None:
+def test_an_agent_that_uses_too_much_memory_is_ended_and_that_is_reported(bare: Site) -> None:
     with pane(bare, *HOG, "slowly", str(400 << 20), plan={"limits": MEMORY}) as one:
         event = ended(one)
         assert (event["status"], event["reason"], event["limit"]) == (-9, "memory limit 60 MiB reached", 1)
         assert b"agent 00 exited: memory limit 60 MiB reached" in one.output
 
 
-def test_an_agent_that_grows_faster_than_anybody_looks_is_refused_more_and_that_is_said(bare: Site) -> None:
+def test_an_agent_that_grows_between_two_looks_is_refused_memory_and_that_is_reported(bare: Site) -> None:
     with pane(bare, *HOG, "slowly", str(400 << 20), plan={"limits": MEMORY.but(data=90 << 20)}) as one:
         # On a busy machine it grows more slowly, and is seen before.
         assert ended(one)["reason"] == "memory limit 60 MiB reached"
 
 
-def test_an_agent_that_fails_for_other_reasons_is_not_said_to_have_taken_too_much(bare: Site) -> None:
+def test_an_agent_that_fails_for_other_reasons_is_not_reported_as_over_its_limit(bare: Site) -> None:
     with pane(bare, "sh", "-c", "exit 3", plan={"limits": MEMORY}) as one:
         one.wait()
         assert "reason" not in one.event("exit")
@@ -69,7 +69,7 @@ def test_a_file_that_grows_too_large_ends_the_agent_and_stays_as_large_as_it_may
         assert os.path.getsize(one.path("large")) == limit
 
 
-def test_files_and_the_kernels_choice_of_whom_to_end_are_set_for_all_it_starts(bare: Site) -> None:
+def test_limits_of_files_and_the_oom_score_are_set_for_all_it_starts(bare: Site) -> None:
     script = "ulimit -n; ulimit -Hn; cat /proc/self/oom_score_adj"
     with pane(bare, "sh", "-c", script, plan={"limits": LimitPlan(files=100)}) as one:
         one.wait()
@@ -113,7 +113,7 @@ def test_what_the_kernel_counts_explains_an_end_only_if_it_killed(bare: Site, co
     assert warnings == ([] if said else ["enough"])
 
 
-def test_a_limit_that_was_reached_is_told_once_each_time(bare: Site) -> None:
+def test_a_limit_that_was_reached_is_reported_once_each_time(bare: Site) -> None:
     path = os.path.join(bare.directory, "pids.events")
     count_to(path, 0)
     warnings: list[str] = []

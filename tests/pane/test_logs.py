@@ -42,7 +42,7 @@ def run_limited(session: str, script: str) -> None:
     subprocess.run([sys.executable, "-c", LIMITED + script, session], check=True, timeout=30)
 
 
-def test_a_log_past_its_largest_size_starts_anew_and_keeps_its_predecessor(
+def test_a_log_past_its_largest_size_starts_again_and_keeps_its_predecessor(
     session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "_LARGEST_LOG", 1000)

@@ -68,7 +68,7 @@ def test_any_stream_cut_up_anyhow_passes_as_the_whole_does(stream: bytes, data: 
 
 
 @pytest.mark.parametrize("end", [b"\x07", b"\x1b\\"])
-def test_a_report_is_heard_wherever_it_is_cut_in_two(end: bytes) -> None:
+def test_a_report_is_read_wherever_it_is_cut_in_two(end: bytes) -> None:
     report = b"\x1b]7501;state=blocked:kind=permission:app=x:msg=aGVsbG8=" + end
     stream = b"before\x1b[0m" + report + b"after"
     for cut in range(len(stream) + 1):
@@ -145,7 +145,7 @@ def test_what_is_no_whole_report_passes(stream: bytes) -> None:
     assert through([stream]) == (stream, [], [])
 
 
-def test_a_report_inside_an_unfinished_one_is_heard() -> None:
+def test_a_report_inside_an_unfinished_one_is_read() -> None:
     assert through([b"\x1b]7501;state=wor" + IDLE]) == (b"\x1b]7501;state=wor", [("idle", "", "", "")], [])
 
 

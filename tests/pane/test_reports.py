@@ -50,7 +50,7 @@ def workspace(site: Site) -> None:
     os.makedirs(os.path.join(site.directory, ".mas"))
 
 
-def test_reports_are_written_down_and_seen_by_nobody_else(bare: Site) -> None:
+def test_reports_are_recorded_and_not_shown(bare: Site) -> None:
     pieces = (
         b"one" + report("state=idle:app=x"),
         report("state=working") + b"two" + report("state=working"),
@@ -70,7 +70,7 @@ def test_reports_are_written_down_and_seen_by_nobody_else(bare: Site) -> None:
         ]
 
 
-def test_a_report_that_comes_byte_by_byte_is_heard(bare: Site) -> None:
+def test_a_report_that_comes_byte_by_byte_is_read(bare: Site) -> None:
     stream = b"<" + report("state=working:msg=aGk=") + b">"
     with pane(bare, *stand_in("teller"), *(f"{byte:02x}" for byte in stream)) as one:
         until(lambda: told(one) == [("osc7501", "working", "", "hi")], "the state")
@@ -86,7 +86,7 @@ def test_what_was_kept_back_is_shown_when_the_agent_ends(bare: Site) -> None:
             assert told(one) == []
 
 
-def test_a_query_is_answered_at_once_and_shown_to_nobody(bare: Site) -> None:
+def test_a_query_is_answered_at_once_and_not_shown(bare: Site) -> None:
     with pane(bare, *stand_in("teller"), QUERY.hex(), b"\x1b]7501;?\x07ready".hex()) as one:
         one.expect(b"ready")
         until(lambda: read(one, "typed") == QUERY + b"\x1b]7501;?\x07", "the answers")
@@ -125,7 +125,7 @@ def test_an_agent_that_asks_and_does_not_read_is_not_answered_without_end(bare: 
         assert one.output.startswith(b"end\r\n")
 
 
-def test_the_workspace_is_told_what_decides(bare: Site) -> None:
+def test_the_state_that_decides_is_an_event_of_the_workspace(bare: Site) -> None:
     workspace(bare)
     pieces = (
         b"\x1b]2;busy\x07",
@@ -220,7 +220,7 @@ def lines_of(path: str) -> list[str]:
         return file.readlines()
 
 
-def test_an_agent_without_a_source_is_told_to_run_and_its_reports_decide_nothing(bare: Site) -> None:
+def test_an_agent_without_a_source_has_an_unknown_state_and_its_reports_decide_nothing(bare: Site) -> None:
     workspace(bare)
     with pane(bare, *stand_in("teller"), report("state=idle").hex()) as one:
         until(lambda: told(one), "the state")
@@ -229,7 +229,7 @@ def test_an_agent_without_a_source_is_told_to_run_and_its_reports_decide_nothing
         assert [event["state"] for event in news(one)] == ["unknown", "exited"]
 
 
-def test_a_flood_of_states_is_thinned_and_its_last_is_told(bare: Site) -> None:
+def test_a_flood_of_states_is_thinned_and_its_last_is_reported(bare: Site) -> None:
     flood = b"".join(report(f"state={state}") for _ in range(1000) for state in ("idle", "working"))
     with pane(bare, *stand_in("teller"), (flood + report("state=error")).hex()) as one:
         until(lambda: told(one)[-1:] == [("osc7501", "error", "", "")], "the last state")

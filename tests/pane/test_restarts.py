@@ -37,7 +37,7 @@ def test_a_policy_covers_some_ends(bare: Site, policy: str, script: str, runs: i
         assert (b"not started again: its restart limit is reached" in one.output) == (runs == 2)
 
 
-def test_what_is_typed_between_two_runs_is_typed_to_nobody(bare: Site) -> None:
+def test_what_is_typed_between_two_runs_reaches_no_program(bare: Site) -> None:
     script = "test -e second && { echo up; cat >typed; }; touch second; exit 1"
     with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
         one.expect(b"starts again in 0.5 s")
@@ -62,7 +62,7 @@ def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
-def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: signal.Signals) -> None:
+def test_a_launcher_that_is_asked_to_end_starts_nothing_more(bare: Site, number: signal.Signals) -> None:
     plan = {"restart": "always", "restart_limit": 9}
     with pane(bare, "sh", "-c", "exit 3", plan=plan) as one:
         one.expect(b"starts again in 2 s")
@@ -72,7 +72,7 @@ def test_a_launcher_that_is_told_to_end_starts_nothing_more(bare: Site, number: 
         assert kinds(one).count("start") == 3
 
 
-def test_an_agent_that_ends_because_its_launcher_is_told_to_is_not_started_again(bare: Site) -> None:
+def test_an_agent_that_exits_because_its_launcher_must_end_is_not_started_again(bare: Site) -> None:
     script = "trap 'exit 3' HUP TERM; echo up; while :; do sleep 0.05; done"
     with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
         one.expect(b"up")

@@ -94,7 +94,7 @@ def test_output_now_and_then_for_ever_does_not_cost_a_look_each_time(place: str)
     assert len(seen.looks) < 60
 
 
-def test_a_tmux_that_cannot_say_tells_nothing_and_is_asked_ever_less_often(place: str) -> None:
+def test_a_tmux_that_fails_reports_nothing_and_is_asked_less_and_less_often(place: str) -> None:
     seen = Looker(place, dialogs=DIALOGS)
     seen.show("who are you?")
     seen.run(2)
@@ -107,7 +107,7 @@ def test_a_tmux_that_cannot_say_tells_nothing_and_is_asked_ever_less_often(place
     assert seen.said[1:] == [("starting", "", "")]
 
 
-def test_a_dialog_is_said_once_and_so_is_its_end(place: str) -> None:
+def test_a_dialog_is_reported_once_and_so_is_its_end(place: str) -> None:
     seen = Looker(place, dialogs=DIALOGS)
     for text in ("who are you?\n\n", "|  who are you?  |", "all is\nbroken!", "", "fine"):
         seen.show(text)
@@ -201,7 +201,7 @@ def due(states: States) -> float | None:
     return states.due
 
 
-def test_silence_is_told_once_and_only_if_nobody_spoke(bare: Site) -> None:
+def test_silence_is_reported_once_and_only_if_no_source_reported(bare: Site) -> None:
     workspace(bare)
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, "logs"))

@@ -242,7 +242,7 @@ def test_every_built_in_program_has_shown_screens(name: str) -> None:
         ("Add main.py to the chat? (Y)es/(N)o [Yes]: y\n\nAdded main.py", ""),
     ],
 )
-def test_aiders_prompt_is_told_from_all_else_it_ends_with(end: str, state: str) -> None:
+def test_aiders_prompt_is_distinguished_from_all_its_other_last_lines(end: str, state: str) -> None:
     assert read("aider", f"Aider v0.86.2\n{end}\n\n\n") == (None, state)
 
 
@@ -260,7 +260,7 @@ def test_aiders_prompt_is_told_from_all_else_it_ends_with(end: str, state: str) 
         ("gemini", "✋  Action Required (00)", "blocked:permission"),
     ],
 )
-def test_titles_tell_states(name: str, title: str, state: str | None) -> None:
+def test_titles_report_states(name: str, title: str, state: str | None) -> None:
     titles = Providers("/nowhere", {}).get(name).status.title_map
     found = next((sign for sign in titles if re.search(sign.match, title)), None)
     assert (found and ":".join(filter(None, (found.state, found.kind)))) == state

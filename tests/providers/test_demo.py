@@ -289,7 +289,7 @@ def test_commands_are_taken_behind_a_header(stage: Stage) -> None:
     assert not os.path.exists("inbox.md")
 
 
-def test_a_message_says_who_sent_it_and_what_it_is() -> None:
+def test_a_message_names_its_sender_and_its_kind() -> None:
     message = DemoMessage("[MAS from=10 to=11 id=m-1]\ntask: [0a1b2c by 10] Do it\nwell")
     assert (message.sender, message.to, message.kind, message.work) == ("10", "11", "task", "0a1b2c")
     assert (message.by, message.body) == ("10", "Do it\nwell")
@@ -300,7 +300,7 @@ def test_a_message_says_who_sent_it_and_what_it_is() -> None:
     assert DemoMessage("see\n[MAS from=10 to=11 id=m-1]").sender == ""
 
 
-def test_reports_are_collected_from_those_who_were_asked() -> None:
+def test_reports_are_collected_from_the_agents_that_were_asked() -> None:
     work = Work("a task", "00", ["11", "12"])
     work.note("13", "not asked")
     work.note("11", "done\n- and more")
@@ -370,7 +370,7 @@ def test_a_task_goes_down_and_reports_come_up(
         until(stage.is_at_rest, "the last message sent")
 
 
-def test_what_cannot_be_sent_is_said_and_waited_for_no_longer(
+def test_a_failed_message_is_reported_and_no_longer_waited_for(
     session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_mas(session, monkeypatch, "echo 'error: Agent 10 is not running' >&2; exit 4")
@@ -385,7 +385,7 @@ def test_what_cannot_be_sent_is_said_and_waited_for_no_longer(
     assert "could not send to 10: No such file" in meta.type(b"Plan it\r", 1.0)
 
 
-def test_a_word_to_a_whole_group_is_not_passed_on(session: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_to_a_whole_group_is_not_passed_on(session: str, capsys: pytest.CaptureFixture[str]) -> None:
     meta = Stage("00", capsys, session)
     shown = meta.type(START + b"[MAS from=person to=all id=m-1]\nhello" + END + b"\r", 1.0)
     assert "got 1 line" in shown
@@ -409,7 +409,7 @@ def test_on_a_terminal_it_is_idle_works_asks_and_is_idle_again(own_directory: st
         assert re.findall(r"state=(\w+)", shown) == ["idle", "working", "blocked", "idle", "working"]
 
 
-def test_it_dies_with_the_status_it_is_told(own_directory: str) -> None:
+def test_it_dies_with_the_status_it_is_given(own_directory: str) -> None:
     with run(own_directory) as terminal:
         terminal.until("state=idle")
         terminal.type("/die 7\r")
@@ -418,7 +418,7 @@ def test_it_dies_with_the_status_it_is_told(own_directory: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["/hang", "/ignore-signals"])
-def test_it_can_be_told_to_outlive_signals(bare: Site, command: str) -> None:
+def test_it_can_be_set_to_ignore_signals(bare: Site, command: str) -> None:
     with pane(bare, sys.executable, "-ISE", demo.__file__) as one:
         one.expect(b"??> ")
         one.send(f"{command}\r".encode())

@@ -243,7 +243,7 @@ def test_a_file_that_describes_no_provider_is_named_with_what_is_wrong(place: st
 
 
 @pytest.mark.parametrize("text", ["not toml", b"\xff\xfe"])
-def test_what_is_not_toml_is_said_to_be_none(place: str, text: str | bytes) -> None:
+def test_a_file_that_is_not_toml_is_reported_as_such(place: str, text: str | bytes) -> None:
     path = written(place, text)
     with pytest.raises(BadInput, match=f"^{path} is not TOML: "):
         read_provider(path, "mine")

@@ -19,6 +19,6 @@ def test_a_key_is_typed_as_a_terminal_sends_it(key: str, sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("key", ["Hyper", "C-1", "S-1", "X-a", ""])
-def test_a_key_that_nobody_can_type_is_refused(key: str) -> None:
+def test_a_key_that_cannot_be_typed_is_refused(key: str) -> None:
     with pytest.raises(ValueError):
         bytes_of(key)

@@ -107,7 +107,7 @@ def test_a_conversation_that_was_never_begun_is_not_resumed(place: str, provider
     assert providers.program(by("mine"), home, resume=True).resumes
 
 
-def test_words_in_a_group_are_left_out_together_where_one_has_no_value(place: str, providers: Providers) -> None:
+def test_arguments_in_a_group_are_left_out_together_if_one_has_no_value(place: str, providers: Providers) -> None:
     groups = '["sh", ["--model", "{model}"], ["--role", "{role_file}", "-x"], ["--both"]]'
     written(place, f"provider = {{ id = 'mine' }}\n[launch]\nargv = {groups}")
     assert providers.program(by("mine")).argv[1:] == ("--both",)
@@ -164,7 +164,7 @@ def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Provi
         providers.program(by("generic"))
 
 
-def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place: str) -> None:
+def test_the_launch_plan_says_how_to_read_a_program(providers: Providers, place: str) -> None:
     assert providers.program(by("shell")).state_plan() == StatePlan(sources=("foreground",), start_timeout=60)
     demo = providers.program(by("demo"))
     assert demo.state_plan() == StatePlan(sources=("osc7501",), start_timeout=60)
@@ -181,7 +181,7 @@ def test_the_launcher_is_told_how_to_read_a_program(providers: Providers, place:
     )
 
 
-def test_the_launcher_is_told_what_to_look_for_on_a_screen(providers: Providers, place: str) -> None:
+def test_the_launch_plan_says_what_to_look_for_on_a_screen(providers: Providers, place: str) -> None:
     written(place, GOOD + """[status]
 start_timeout = 0
 quiet = 0.5
@@ -257,7 +257,7 @@ def test_a_program_that_does_not_say_its_version_is_ended_with_all_it_started(
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "../mine", "Mine", "mine.toml", "a/b", "mine\n", "x" * 300, "\0"])
-def test_an_unknown_provider_is_told_with_the_ones_there_are(place: str, providers: Providers, name: str) -> None:
+def test_the_error_for_an_unknown_provider_lists_the_known_ones(place: str, providers: Providers, name: str) -> None:
     written(place, GOOD)
     with pytest.raises(BadInput, match=r"there are: .*mine.*shell"):
         providers.get(name)
@@ -288,7 +288,7 @@ def test_programs_are_looked_for_where_the_user_would_look(place: str) -> None:
         Providers(place, {"PATH": "/nowhere"}).program(run("agent"))
 
 
-def test_a_program_is_told_by_a_path_that_holds_in_any_directory(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_named_by_a_path_that_works_in_any_directory(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = program(place, "agent")
     monkeypatch.chdir(place)
     assert Providers(place, {"PATH": "/nowhere"}).program(run("./agent -x")).argv == (path, "-x")
@@ -308,14 +308,14 @@ def test_a_program_is_told_by_a_path_that_holds_in_any_directory(place: str, mon
         ("sh {model} {python}", ("{model}", "{python}")),
     ],
 )
-def test_a_command_is_split_into_words_and_no_shell_is_involved(
+def test_a_command_is_split_into_arguments_and_no_shell_is_involved(
     providers: Providers, command: str, argv: tuple[str, ...]
 ) -> None:
     assert providers.program(run(command)).argv[1:] == argv
 
 
 @pytest.mark.parametrize("command", ["", "  ", "sh 'unfinished", "sh \\"])
-def test_a_command_that_is_none_is_refused(providers: Providers, command: str) -> None:
+def test_an_invalid_command_is_refused(providers: Providers, command: str) -> None:
     with pytest.raises(BadInput):
         providers.program(run(command))
 

@@ -234,7 +234,7 @@ def test_a_program_that_ended_leaves_a_dead_pane_with_its_status(ground: Ground)
     assert ground.runtime.alive([place]) == {place: True}
 
 
-def test_what_is_typed_to_a_dead_pane_is_refused_and_executed_by_nobody(ground: Ground) -> None:
+def test_what_is_typed_to_a_dead_pane_is_refused_and_never_executed(ground: Ground) -> None:
     marker = os.path.join(ground.site.directory, "executed")
     place, pane = ground.solo("sh", "-c", "exit 0")
     until(lambda: ground.runtime.panes(place)[0].dead, "the end of the program")
@@ -309,7 +309,7 @@ def test_a_prepared_paste_types_its_text_once_it_has_it_and_nothing_without(bare
     assert bare.tmux("list-buffers", socket=place.socket) == ""
 
 
-def test_a_prepared_paste_is_refused_where_nobody_would_get_it(ground: Ground) -> None:
+def test_a_prepared_paste_is_refused_if_no_program_would_get_it(ground: Ground) -> None:
     place, pane = ground.solo("sh", "-c", "exit 0")
     until(lambda: ground.runtime.panes(place)[0].dead, "the end of the program")
     for there in (pane, "%999"):

@@ -78,7 +78,7 @@ def test_many_questions_are_asked_through_one_process(
     assert clients(ground.site) == [client]
 
 
-def test_what_tmux_refuses_is_said_as_by_a_process_and_the_rest_is_not_done(
+def test_a_refusal_reads_as_from_a_tmux_process_and_the_rest_is_not_done(
     ground: Ground, connections: Connections
 ) -> None:
     place, pane = ground.solo()
@@ -98,7 +98,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60) | s
 )
 
 
-def test_every_word_arrives_exactly_as_it_was_given(ground: Ground, connections: Connections) -> None:
+def test_every_argument_arrives_exactly_as_it_was_given(ground: Ground, connections: Connections) -> None:
     place, pane = ground.solo()
     server = connected(ground, place, connections)
 
@@ -203,7 +203,7 @@ def _pending(connections: Connections) -> bool:
     return any(connection._waiting for connection in connections._open.values())
 
 
-def test_a_server_that_ended_is_told_and_the_next_one_is_found(ground: Ground, connections: Connections) -> None:
+def test_the_end_of_a_server_is_reported_and_the_next_one_is_found(ground: Ground, connections: Connections) -> None:
     place, _ = ground.solo()
     server = connected(ground, place, connections)
     server.run(["list-sessions"])
@@ -293,9 +293,7 @@ def test_a_watched_sessions_own_server_ends_with_it_and_leaves_no_socket(bare: S
         until(lambda: not clients(bare), "the end of the connection")
 
 
-def test_a_connection_nobody_uses_ends(
-    ground: Ground, connections: Connections, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unused_connection_ends(ground: Ground, connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_IDLE", 0.2)
     place, pane = ground.solo()
     server = connected(ground, place, connections)

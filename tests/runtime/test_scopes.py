@@ -44,7 +44,7 @@ def called(site: Site) -> str:
         return ""
 
 
-def test_limits_are_said_in_systemds_words() -> None:
+def test_limits_are_written_as_systemd_properties() -> None:
     limits = Limits(memory=2 << 30, processes=64, cpu=1.5, files=10, disk=1)
     assert list(properties(limits)) == [f"MemoryMax={2 << 30}", "MemorySwapMax=0", "TasksMax=64", "CPUQuota=150%"]
     argv = agent_scope(SESSION, "10", limits)

@@ -62,7 +62,7 @@ def test_a_server_killed_after_it_opened_the_team_is_an_error_that_leaves_nothin
 
 
 @pytest.mark.parametrize("mode", list(ServerMode))
-def test_a_session_whose_server_dies_while_it_starts_is_not_there(site: Site, mode: ServerMode) -> None:
+def test_a_session_whose_server_dies_while_it_starts_does_not_exist(site: Site, mode: ServerMode) -> None:
     done = site.mas("start", "--team", "pair", env={"PATH": install_killer(site), "MAS_TMUX_SERVER": mode}, code=None)
     assert done.returncode != 0
     assert done.stderr

@@ -236,7 +236,7 @@ def test_a_short_place_that_is_a_link_is_refused(deep: Site) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
-def test_a_short_place_of_somebody_else_is_refused(deep: Site) -> None:
+def test_a_short_place_that_another_user_owns_is_refused(deep: Site) -> None:
     private = os.path.join(deep.directory, "private")
     os.mkdir(private, 0o700)
     os.chown(private, 65534, 65534)

@@ -80,7 +80,7 @@ def test_what_carries_the_mark_is_found_wherever_it_went(family: Family) -> None
     assert pids(processes_of(OURS, [])) == {marked.pid}
 
 
-def test_processes_of_a_copy_of_the_workspace_are_not_ours_and_told_apart(family: Family, bare: Site) -> None:
+def test_processes_of_a_copy_of_the_workspace_are_recognised_and_are_not_ours(family: Family, bare: Site) -> None:
     copy = OURS._replace(home="fd01-ffff")
     marked = family.start("sleep", "1000", mark_as=OURS)
     copied = family.start("sleep", "1000", mark_as=copy)
@@ -169,7 +169,7 @@ def test_what_is_born_while_the_sweep_goes_on_is_ended_as_well(family: Family) -
     assert processes_of(OURS, []) == []
 
 
-def test_a_zombie_is_nobody_to_wait_for(family: Family) -> None:
+def test_a_zombie_is_not_waited_for(family: Family) -> None:
     script = "import subprocess, time; child = subprocess.Popen(['true']); time.sleep(1000)"
     parent = family.start(sys.executable, "-c", script, mark_as=OURS)
     until(lambda: any(child.status() == psutil.STATUS_ZOMBIE for child in parent.children()), "the zombie")

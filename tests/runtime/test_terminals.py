@@ -165,7 +165,7 @@ def test_windows_opened_after_a_resize_leave_the_server_alive(ground: Ground) ->
     assert size_of(place, pane) == (120, 40)
 
 
-def test_sizes_tell_of_every_pane_of_the_team_as_it_is_now(ground: Ground) -> None:
+def test_sizes_list_every_pane_of_the_team_as_it_is_now(ground: Ground) -> None:
     place, panes = ground.open(ground.plan({"meta": "00", "design": "10 11"}))
     found = ground.runtime.sizes(place)
     assert [one.state for one in found] == ground.runtime.panes(place)

@@ -127,7 +127,7 @@ def test_of_the_ports_only_those_that_are_allowed_can_be_used(house: House) -> N
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another")
-def test_root_can_run_an_agent_as_somebody_else(house: House) -> None:
+def test_root_can_run_an_agent_as_another_user(house: House) -> None:
     account = (65534, 65534)
     for place in ("", "session", "session/unit", "session/unit/00", "tmp", "tmp2"):
         os.chown(house.path(place), *account)

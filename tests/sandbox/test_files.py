@@ -51,7 +51,7 @@ def test_only_what_is_writable_can_be_changed(house: House) -> None:
     assert sorted(os.listdir(house.path("plain"))) == ["file", "key"]
 
 
-def test_what_is_hidden_is_not_there_and_neither_are_its_names(house: House) -> None:
+def test_hidden_files_do_not_exist_and_neither_do_their_names(house: House) -> None:
     hidden, key = house.path("hidden"), house.path("plain/key")
     tries = [f"list:{hidden}", f"read:{hidden}/file", f"stat:{hidden}/file", f"list:{hidden}/names", f"read:{key}"]
     found = house.attempts([*tries, f"chmod:{hidden}", f"mkdir:{hidden}/new", f"chmod:{key}"])

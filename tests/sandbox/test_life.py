@@ -19,7 +19,7 @@ from tests.site import until
 @pytest.mark.parametrize(
     ("script", "status"), [("exit 0", 0), ("exit 137", 137), ("kill -9 $$", -9), ("kill -TERM $$", -15)]
 )
-def test_the_end_is_told_exactly(house: House, script: str, status: int) -> None:
+def test_the_exit_is_reported_exactly(house: House, script: str, status: int) -> None:
     with house.pane("sh", "-c", script) as one:
         assert one.wait() == (status if status >= 0 else 128 - status)
         end = one.event("exit")
@@ -81,7 +81,7 @@ def test_orphans_that_end_are_collected(viewed: House) -> None:
         assert one.wait() == 0
 
 
-def test_an_agent_is_told_to_end_and_made_to(house: House) -> None:
+def test_an_agent_is_asked_to_end_and_then_killed(house: House) -> None:
     with house.pane("sh", "-c", "trap 'exit 3' TERM; trap '' HUP; echo ready; while :; do sleep 0.02; done") as one:
         one.expect(b"ready")
         one.process.terminate()
@@ -151,7 +151,7 @@ def test_a_link_put_in_place_of_a_path_is_refused(house: House) -> None:
         assert "cannot be isolated" in last_line(one)
 
 
-def test_a_program_that_cannot_be_run_is_told_as_such(house: House) -> None:
+def test_a_program_that_cannot_be_run_is_reported_as_such(house: House) -> None:
     for program, why in (("no-such-program", "No such file or directory"), ("/", "Permission denied")):
         with house.pane(program, agent_env={"PATH": "/usr/bin:/bin"}) as one:
             assert one.wait() == 127
@@ -168,7 +168,7 @@ def test_the_walls_cost_the_launcher_no_slow_import(house: House) -> None:
     assert modules & (SLOW | {"ctypes"}) == set()
 
 
-def test_bubblewrap_that_is_not_there_is_named(bare_landlock: House) -> None:
+def test_a_missing_bubblewrap_is_named(bare_landlock: House) -> None:
     bare_landlock.how, bare_landlock.tier = "bwrap", "A"
     os.mkdir(bare_landlock.path("bin"))
     os.symlink("/bin/sh", bare_landlock.path("bin/sh"))

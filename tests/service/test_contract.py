@@ -159,7 +159,7 @@ def test_the_only_active_session_needs_no_name(mas: Mas) -> None:
 # What is refused.
 
 
-def test_a_session_that_is_not_there_is_not_found_by_any_verb(mas: Mas) -> None:
+def test_an_unknown_session_is_not_found_by_any_verb(mas: Mas) -> None:
     verbs: dict[str, Callable[[], object]] = {
         "resolve": lambda: mas.resolve(UNKNOWN),
         "resolve a start": lambda: mas.resolve("abcd"),
@@ -217,7 +217,7 @@ def test_a_session_in_another_state_is_a_conflict(mas: Mas) -> None:
             gone(session)
 
 
-def test_an_agent_that_is_not_there_is_not_found(mas: Mas) -> None:
+def test_an_unknown_agent_is_not_found(mas: Mas) -> None:
     session = started(mas)
     verbs: tuple[Callable[[], object], ...] = (
         lambda: mas.output(session, "99", 10),
@@ -397,7 +397,7 @@ def test_sessions_are_listed_by_page_and_status(mas: Mas) -> None:
 # Agents and messages.
 
 
-def test_messages_are_typed_kept_and_told_of(mas: Mas) -> None:
+def test_messages_are_typed_kept_and_reported_as_events(mas: Mas) -> None:
     session = started(mas, PAIR)
     text = "Grüße 👋\n\tzweite Zeile"
     sent = mas.send(session, "development", text, message_id=ONCE, force=True, wait=WAIT)
@@ -420,7 +420,7 @@ def test_messages_are_typed_kept_and_told_of(mas: Mas) -> None:
     assert mas.message_counts() == {"queued": 0, "typed": 3, "acknowledged": 0, "undelivered": 0}
 
 
-def test_who_waits_learns_when_agents_are_idle_and_what_keeps_them_from_it(mas: Mas) -> None:
+def test_a_wait_returns_when_agents_are_idle_or_what_keeps_them_busy(mas: Mas) -> None:
     session = started(mas, Run(team=team_named("pair"), provider="demo"))
     ready = mas.wait(session, timeout=WAIT)
     assert (ready.until, ready.end) == ("idle", "reached")
@@ -527,7 +527,7 @@ def test_files_are_listed_and_read_in_parts(mas: Mas, site: Site) -> None:
             mas.file(session, path)
 
 
-def test_events_are_told_from_where_one_left_off(mas: Mas) -> None:
+def test_events_go_on_from_where_the_reader_stopped(mas: Mas) -> None:
     before = mas.events()
     assert (before.events, before.gap) == ((), False)
     session = started(mas)
@@ -581,7 +581,7 @@ def test_a_terminal_is_watched_and_typed_to(mas: Mas) -> None:
         terminal.close()
 
 
-def test_a_terminal_that_is_not_there_is_not_found(mas: Mas) -> None:
+def test_an_unknown_terminal_is_not_found(mas: Mas) -> None:
     with pytest.raises(NoSession):
         mas.terminal(UNKNOWN, "00")
     session = started(mas)
@@ -610,7 +610,7 @@ def test_a_dry_run_changes_nothing(mas: Mas, site: Site) -> None:
     assert Path(site.session(session, ".session")).read_bytes() == marked
 
 
-def test_upkeep_does_what_it_said(mas: Mas, site: Site) -> None:
+def test_upkeep_does_what_it_reports(mas: Mas, site: Site) -> None:
     session = started(mas)
     mas.stop(session)
     os.unlink(site.session(session, ".session"))
@@ -786,7 +786,7 @@ def test_a_start_whose_server_is_killed_is_asked_for_again(both: Both, served: S
 # What agents do.
 
 
-def test_an_agent_reads_whom_it_may_write_to(mas: Mas) -> None:
+def test_an_agent_reads_those_it_may_write_to(mas: Mas) -> None:
     session = started(mas, Run(team=team_named("dev"), command="cat"))
     assert [agent.id for agent in mas.agents(session)] == ["00", "20", "21", "22", "23"]
     for reader, agent in (("21", "22"), ("21", "20"), ("20", "00"), ("00", "20"), ("21", "21"), (None, "00")):
@@ -798,7 +798,7 @@ def test_an_agent_reads_whom_it_may_write_to(mas: Mas) -> None:
         mas.output(session, "21", 10, "77")
 
 
-def test_what_an_agent_reports_is_kept_told_and_forgotten_when_it_begins_anew(mas: Mas, site: Site) -> None:
+def test_a_self_report_is_kept_sent_as_an_event_and_forgotten_on_restart(mas: Mas, site: Site) -> None:
     session = started(mas, PAIR)
     before = mas.events().last
     told = mas.report(session, "21", "  reading ✓\n", "working")

@@ -19,7 +19,7 @@ def seen(directory: Path, *lines: bytes) -> _Receipt:
     return _Receipt(str(path), ID, "hook:UserPromptSubmit")
 
 
-def test_a_hook_that_names_the_message_is_the_agents_word_for_it(tmp_path: Path) -> None:
+def test_a_hook_that_names_the_message_acknowledges_it(tmp_path: Path) -> None:
     assert seen(tmp_path, START, HOOK % f'"[MAS from=person to=00 id={ID}]"'.encode()).acknowledged()
     assert not seen(tmp_path, START, HOOK % b'"[MAS from=person to=00 id=m-another]"').acknowledged()
 
@@ -35,5 +35,5 @@ def test_a_hook_that_names_the_message_is_the_agents_word_for_it(tmp_path: Path)
         b'{"event":"hook","prompt":"no name"}\n',
     ],
 )
-def test_rubbish_in_the_file_is_nobodys_word(tmp_path: Path, line: bytes) -> None:
+def test_rubbish_in_the_file_acknowledges_nothing(tmp_path: Path, line: bytes) -> None:
     assert not seen(tmp_path, START, line).acknowledged()

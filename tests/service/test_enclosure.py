@@ -100,7 +100,7 @@ def test_an_agent_writes_its_session_s_work_and_sees_the_rest_of_it(house: House
         assert what(rules, house.at(hidden)) == "hide", hidden
 
 
-def test_nothing_is_to_be_seen_of_other_sessions_and_of_what_mas_keeps(house: House) -> None:
+def test_other_sessions_and_the_files_of_mas_are_hidden(house: House) -> None:
     rules, layout = house.rules(), house.world.layout
     for path in (
         layout.sessions,
@@ -195,7 +195,7 @@ def test_a_workspace_in_the_home_is_seen_and_nothing_else_there(home_house: Hous
     assert what(rules, os.path.join(home, ".ssh")) != "read"
 
 
-def test_a_workspace_that_is_somebody_s_home_shows_only_what_is_the_workspace_s(site: Site) -> None:
+def test_a_workspace_that_is_a_users_home_shows_only_files_of_the_workspace(site: Site) -> None:
     site.mas("init", site.home)
     put(site.home, "letters")
     house = House(site, Tier.A, site.home)
@@ -357,7 +357,7 @@ def test_what_was_kept_for_a_moment_goes_with_the_next_start(site: Site) -> None
     assert (os.path.exists(kept), os.path.exists(lost)) == (True, False)
 
 
-def test_words_of_the_run_its_team_and_the_workspace_are_merged(site: Site) -> None:
+def test_rules_of_the_run_its_team_and_the_workspace_are_merged(site: Site) -> None:
     far = Policy(Mode.REQUIRE, read=("/c",), hide=("/h",))
     world = site.world(isolation=far, limits=read(SessionLimits, {"memory": "1GiB", "disk": "5GiB"}))
     team = team_named("solo")._replace(
@@ -385,12 +385,12 @@ def test_a_lower_tier_is_chosen_with_a_warning(site: Site) -> None:
     assert "less in B" in warnings[0]
 
 
-def test_paths_that_are_not_there_are_refused_when_a_tier_is_chosen(site: Site) -> None:
+def test_missing_paths_are_refused_when_a_tier_is_chosen(site: Site) -> None:
     with pytest.raises(BadInput, match="there is no '/no/such'"):
         choose_isolation(choosing(site, "namespaces"), Run(isolation=Policy(read=("/no/such",))))
 
 
-def test_without_an_account_agents_run_as_whoever_runs_mas(site: Site) -> None:
+def test_without_an_account_agents_run_as_the_user_of_mas(site: Site) -> None:
     assert account_for(Policy(), {}, site.root) == (None, "")
     assert account_for(Policy(), {"SUDO_UID": "0"}, site.root) == (None, "")
     assert account_for(Policy(run_as=str(os.getuid())), {}, site.root) == (None, "")
@@ -399,14 +399,14 @@ def test_without_an_account_agents_run_as_whoever_runs_mas(site: Site) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="only who is not root cannot be another")
-def test_only_root_can_run_agents_as_somebody_else(site: Site) -> None:
+def test_only_root_can_run_agents_as_another_user(site: Site) -> None:
     with pytest.raises(BadInput, match="only root can run agents as 'root'"):
         account_for(Policy(run_as="root"), {}, site.root)
     assert account_for(Policy(), {"SUDO_UID": "1"}, site.root) == (None, "")
 
 
 @pytest.mark.skipif(os.getuid() != 0 or find_account("nobody") is None, reason="needs root and an account nobody")
-def test_root_runs_agents_as_whoever_became_root_if_that_one_can_reach_them(site: Site) -> None:
+def test_root_runs_agents_as_the_user_who_became_root_if_that_one_can_reach_them(site: Site) -> None:
     nobody = find_account("nobody")
     assert nobody
     os.chmod(site.directory, 0o755)
@@ -446,6 +446,6 @@ def test_what_agents_write_belongs_to_the_account_and_comes_back_to_root(site: S
     assert (os.stat(work).st_uid, os.stat(house.at(".home")).st_uid) == (0, 0)
 
 
-def test_settings_without_a_word_isolate_as_far_as_the_machine_can(site: Site) -> None:
+def test_settings_without_isolation_isolate_as_far_as_the_machine_can(site: Site) -> None:
     assert Settings(root="", user_socket="", private_sockets="").isolation.enforce is None
     assert choose_isolation(choosing(site, "namespaces", "bwrap", "landlock"), Run())[0].tier == Tier.A

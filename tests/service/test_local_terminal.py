@@ -89,7 +89,7 @@ def _is_ready(site: Site, session_id: str) -> bool:
     return b"ready" in log_of(site, session_id)
 
 
-def test_brackets_for_pastes_are_found_though_tmux_does_not_tell(site: Site, mas: LocalMas) -> None:
+def test_brackets_for_pastes_are_found_though_tmux_does_not_report_them(site: Site, mas: LocalMas) -> None:
     for mode, wanted in (("h", True), ("l", False)):
         asks = f"printf '\\033[?2004h\\033[?2004{mode}ready'; sleep 1000"
         session_id = start(site, shlex.join(["sh", "-c", asks]))
@@ -120,7 +120,7 @@ def test_a_stopped_session_shows_the_end_of_what_was_written_down(
     assert terminal.look().run != before.run
 
 
-def test_a_dead_agent_is_told_with_its_status(site: Site, mas: LocalMas) -> None:
+def test_a_dead_agent_is_reported_with_its_status(site: Site, mas: LocalMas) -> None:
     session_id = start(site, "sh -c 'echo bye; exit 3'")
     terminal = mas.terminal(session_id, "00")
     until(lambda: terminal.look(anew=True).exit_status == 3, "its end")
@@ -151,7 +151,7 @@ def test_terminals_of_one_session_share_their_looks(site: Site, mas: LocalMas, m
         one.close()
 
 
-def test_what_is_not_there_has_no_terminal(mas: LocalMas, session_id: SessionId) -> None:
+def test_an_unknown_session_or_agent_has_no_terminal(mas: LocalMas, session_id: SessionId) -> None:
     with pytest.raises(NoSession):
         mas.terminal(SessionId(str(uuid4())), "00")
     with pytest.raises(NoAgent):

@@ -59,7 +59,7 @@ def test_a_session_gets_the_best_there_is(layout: Layout, can: tuple[str, ...], 
     assert found == Isolation(tier, how, lacks, None, Policy(read=("/x",)))
 
 
-def test_off_is_a_choice_for_which_nothing_is_tried_and_nothing_said(layout: Layout) -> None:
+def test_with_off_nothing_is_tried_and_nothing_reported(layout: Layout) -> None:
     kernel = Kernel(*ALL)
     found = kernel.tiers(layout).choose(Policy(Mode.OFF))
     assert (found.tier, found.how, kernel.tried, warning(found, "")) == (Tier.D, "", [], ())
@@ -129,7 +129,7 @@ def test_a_damaged_note_of_what_was_found_only_means_trying_again(layout: Layout
     assert kernel.tried
 
 
-def test_who_only_wants_to_know_is_never_refused(layout: Layout) -> None:
+def test_a_caller_that_only_asks_is_never_refused(layout: Layout) -> None:
     tiers = Kernel("landlock").tiers(layout)
     assert tiers.view(Policy()) == TierView("B", "landlock", ("less in B", "abi 7"))
     refused = tiers.view(Policy(Mode.REQUIRE))
@@ -137,7 +137,7 @@ def test_who_only_wants_to_know_is_never_refused(layout: Layout) -> None:
     assert "required" in refused.problem
 
 
-def test_the_circumstances_name_who_asks_and_what_bubblewrap_there_is() -> None:
+def test_the_circumstances_name_the_user_and_the_installed_bubblewrap() -> None:
     with short_directory() as directory:
         before = circumstances({"PATH": directory})
         program = os.path.join(directory, "bwrap")

@@ -36,7 +36,7 @@ def lines(path: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
-def test_the_last_run_is_its_start_the_last_words_of_all_and_its_end(path: str) -> None:
+def test_the_last_run_is_its_start_the_last_report_of_each_source_and_its_exit(path: str) -> None:
     add(path, "start", pid=1)
     say(path, "osc7501", "error")
     add(path, "exit", status=1)
@@ -96,7 +96,7 @@ def test_a_line_that_is_being_written_does_not_count(path: str) -> None:
     assert fold(last_run(path), ("osc7501",)).state == "idle"
 
 
-def test_a_file_past_its_largest_size_begins_anew_with_what_still_counts(
+def test_a_file_past_its_largest_size_starts_again_with_what_still_counts(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agentlog, "LARGEST", 4000)
@@ -113,7 +113,7 @@ def test_a_file_past_its_largest_size_begins_anew_with_what_still_counts(
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
-def test_several_writers_lose_nothing_when_the_file_begins_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_writers_lose_nothing_when_the_file_starts_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agentlog, "LARGEST", 3000)
     monkeypatch.setattr(agentlog, "_PATIENCE", 10_000)
     add(path, "start", pid=1)
@@ -131,7 +131,7 @@ def test_several_writers_lose_nothing_when_the_file_begins_anew(path: str, monke
     lines(path)
 
 
-def test_who_holds_the_file_cannot_stop_what_happened_from_being_written(path: str) -> None:
+def test_a_process_that_keeps_the_lock_cannot_stop_events_from_being_written(path: str) -> None:
     add(path, "start", pid=1)
     fd = os.open(path, os.O_RDONLY)
     try:

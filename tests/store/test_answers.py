@@ -46,7 +46,7 @@ def test_of_many_answers_one_counts(session: str) -> None:
     assert left(session) == []
 
 
-def test_who_gave_up_takes_no_answer(session: str) -> None:
+def test_a_request_that_gave_up_takes_no_answer(session: str) -> None:
     request = Request(session, "00", "now")
     (name,) = waiting(session, "00")
     assert request.give_up() == ""

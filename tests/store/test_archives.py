@@ -214,7 +214,7 @@ def test_an_archive_that_does_not_read_back_never_gets_its_name(
     assert picture(layout.session(ID).root) == before
 
 
-def test_progress_is_told_in_bytes(layout: Layout, archives: Archives) -> None:
+def test_progress_is_reported_in_bytes(layout: Layout, archives: Archives) -> None:
     for name in ("a", "b"):
         put(layout.session(ID).root, name, b"x" * 1000)
     told: list[tuple[int, int]] = []
@@ -408,7 +408,7 @@ def bomb(kind: bytes, size: int) -> bytes:
     return packed + packing.compress(bytes(1024)) + packing.flush()
 
 
-def test_a_bomb_ends_where_the_archive_said_it_would(layout: Layout, archives: Archives) -> None:
+def test_a_bomb_stops_at_the_size_that_the_archive_declares(layout: Layout, archives: Archives) -> None:
     put(layout.session(ID).root, "file", b"x" * 5000)
     archives.pack(info(), None)
     remove_tree(layout.session(ID).root)
@@ -476,7 +476,7 @@ def test_a_window_larger_than_any_we_write_is_refused(archives: Archives) -> Non
         archives.unpack(ID, None)
 
 
-def test_nothing_comes_back_that_runs_as_somebody_else(layout: Layout, archives: Archives) -> None:
+def test_unpacked_files_do_not_run_as_another_user(layout: Layout, archives: Archives) -> None:
     member, data = file("program", b"#!/bin/sh")
     member.mode = 0o6755
     directory, _ = other("directory", tarfile.DIRTYPE)

@@ -61,7 +61,7 @@ def test_directories_and_locks_have_their_exact_mode_too(place: str, mask: int) 
     assert (mode(directory), mode(lock)) == (0o755, 0o600)
 
 
-def test_whoever_has_the_old_file_open_keeps_reading_the_old_file(place: str) -> None:
+def test_a_process_with_the_old_file_open_keeps_reading_the_old_file(place: str) -> None:
     path = put(place, "file", "old")
     with open(path, "rb") as reader:
         write_atomic(path, b"new")
@@ -194,7 +194,7 @@ def test_a_link_is_set_aside_as_a_link(place: str) -> None:
     assert read(other) == b"mine"
 
 
-def test_making_what_is_there_is_told_from_what_is_in_the_way(place: str) -> None:
+def test_an_existing_directory_is_distinguished_from_something_in_the_way(place: str) -> None:
     path = os.path.join(place, "directory")
     assert [ensure_directory(path, 0o700), ensure_directory(path, 0o755)] == [True, False]
     assert mode(path) == 0o700
@@ -248,12 +248,12 @@ def test_a_file_that_was_moved_or_replaced_is_no_longer_the_one_that_was_opened(
         (errno.ELOOP, OSError),
     ],
 )
-def test_what_the_disk_refused_is_said_with_the_path(number: int, told: type[Exception]) -> None:
+def test_a_refusal_of_the_disk_is_reported_with_the_path(number: int, told: type[Exception]) -> None:
     with pytest.raises(told, match="/some/file"), disk_errors():
         raise OSError(number, os.strerror(number), "/some/file")
 
 
-def test_a_full_disk_is_said_to_be_full() -> None:
+def test_a_full_disk_is_reported_as_full() -> None:
     if not os.access("/dev/full", os.W_OK):
         pytest.skip("no /dev/full here")
     with open("/dev/full", "wb") as full, pytest.raises(DiskFull), disk_errors():

@@ -33,7 +33,7 @@ def furnish(session: str) -> AgentPlace:
     return place
 
 
-def test_files_are_written_anew_and_seeds_once(session: str) -> None:
+def test_files_are_written_every_time_and_seeds_once(session: str) -> None:
     place = furnish(session)
     assert place.uuid() == UUID
     put(place.path, "s", "theirs")

@@ -101,7 +101,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch, size: int = 300, kept: int =
     monkeypatch.setattr(eventlog, "KEPT", kept)
 
 
-def test_an_event_reads_back_as_it_was_told(layout: Layout, events: Events) -> None:
+def test_an_event_reads_back_as_it_was_written(layout: Layout, events: Events) -> None:
     events.add("agent", ID, "00", state="exited", state_text='a "line"\n日本\udcff', exit_status=0)
     (event,) = events.read(OLDEST, 10).events
     assert event_fields(event) == {
@@ -270,7 +270,7 @@ def test_many_writers_a_reader_and_rolling_lose_nothing_and_mix_nothing(layout: 
     assert min(map(os.path.getsize, full)) >= 3000
 
 
-def test_a_reader_overtaken_by_pruning_is_told_so_and_nothing_else_is_missing(
+def test_a_reader_overtaken_by_pruning_learns_it_and_misses_nothing_else(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pruning = _ADDS.replace("3000, 10_000", "300, 2")
@@ -384,7 +384,7 @@ def test_a_workspace_without_its_private_directory_drops_events(layout: Layout, 
     assert events.read(OLDEST, 10) == EventPage((), OLDEST, False)
 
 
-def test_a_lock_that_somebody_keeps_holds_nobody_up(layout: Layout, events: Events) -> None:
+def test_a_lock_that_a_process_keeps_delays_no_other(layout: Layout, events: Events) -> None:
     events.add("warning", number=1)
     with locked(os.path.join(layout.events, "lock")):
         events.add("warning", number=2)
@@ -392,7 +392,7 @@ def test_a_lock_that_somebody_keeps_holds_nobody_up(layout: Layout, events: Even
     assert numbers(everything(events)) == [1, 3]
 
 
-def test_a_writer_that_stands_still_keeps_nobody_from_writing(
+def test_a_writer_that_stands_still_keeps_no_other_from_writing(
     layout: Layout, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_segments(monkeypatch)
@@ -433,7 +433,7 @@ def test_any_bytes_in_the_files_read_the_same_from_wherever_one_goes_on(
         assert numbers(everything(events))[-1:] == [1]
 
 
-def test_every_line_of_the_registry_s_journal_is_told_in_its_order(layout: Layout, events: Events) -> None:
+def test_every_line_of_the_registry_s_journal_is_an_event_in_its_order(layout: Layout, events: Events) -> None:
     registry = Registry(layout, lambda: NOW, events.status)
     registry.rebuild(list)
     one, two = new_id(), new_id()
@@ -451,7 +451,7 @@ def test_every_line_of_the_registry_s_journal_is_told_in_its_order(layout: Layou
     ]
 
 
-def test_a_change_of_the_registry_that_failed_is_not_told(layout: Layout, events: Events) -> None:
+def test_a_failed_change_of_the_registry_is_no_event(layout: Layout, events: Events) -> None:
     registry = Registry(layout, lambda: NOW, events.status)
     registry.rebuild(list)
     os.mkdir(os.path.join(layout.sessions, ".sessions.index.tmp"))

@@ -84,7 +84,9 @@ def test_work_that_is_done_leaves_nothing(intents: Intents) -> None:
         operation.done()
 
 
-def test_a_session_somebody_is_at_work_on_is_busy_and_says_with_whom(layout: Layout, intents: Intents) -> None:
+def test_a_session_that_a_process_works_on_is_busy_and_the_error_names_the_process(
+    layout: Layout, intents: Intents
+) -> None:
     with owned_elsewhere(layout) as pid:
         with pytest.raises(Busy) as refused, intents.begin(ID, "stop"):
             pytest.fail("two owners")
@@ -94,7 +96,7 @@ def test_a_session_somebody_is_at_work_on_is_busy_and_says_with_whom(layout: Lay
         assert intents.sessions() == {ID}
 
 
-def test_work_of_a_killed_process_is_unfinished_until_somebody_settles_it(layout: Layout, intents: Intents) -> None:
+def test_work_of_a_killed_process_is_unfinished_until_it_is_settled(layout: Layout, intents: Intents) -> None:
     with owned_elsewhere(layout) as pid:
         pass
     assert unfinished(intents) == [Intent(ID, "archive", pid, "then", "/socket")]
@@ -107,7 +109,7 @@ def test_work_of_a_killed_process_is_unfinished_until_somebody_settles_it(layout
     assert intents.sessions() == set()
 
 
-def test_unfinished_work_is_owned_by_whoever_looks_at_it(layout: Layout, intents: Intents) -> None:
+def test_unfinished_work_is_owned_by_the_process_that_looks_at_it(layout: Layout, intents: Intents) -> None:
     with owned_elsewhere(layout):
         pass
     for _ in intents.unfinished():
@@ -200,7 +202,7 @@ def test_a_session_that_a_script_has_locked_is_busy_and_nothing_is_left_of_the_t
         operation.done()
 
 
-def test_somebody_who_only_looks_for_unfinished_work_keeps_nobody_from_theirs(layout: Layout, intents: Intents) -> None:
+def test_a_look_for_unfinished_work_blocks_no_other_process(layout: Layout, intents: Intents) -> None:
     looking = open_lock(os.path.join(layout.intents, ID))
     assert try_lock(looking)
     leaving = Timer(0.05, lambda: os.close(looking))

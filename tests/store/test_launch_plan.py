@@ -204,9 +204,7 @@ def test_each_agent_has_its_own_launch() -> None:
         ("", False),
     ],
 )
-def test_a_team_was_cut_short_if_the_intent_of_who_opened_it_is_still_there(
-    tmp_path: Path, intent: str, cut_short: bool
-) -> None:
+def test_a_team_was_cut_short_if_its_openers_intent_still_exists(tmp_path: Path, intent: str, cut_short: bool) -> None:
     intents = tmp_path / ".mas" / "intents"
     intents.mkdir(parents=True)
     assert not was_cut_short(str(tmp_path / "x"), 7)

@@ -56,7 +56,7 @@ def rest(recording: Recording, position: int, most: int = 1 << 20) -> tuple[byte
         found += data
 
 
-def test_a_log_that_is_not_there_yet_is_empty_until_it_is(session: str, recording: Recording) -> None:
+def test_a_log_that_does_not_exist_yet_is_empty_until_it_does(session: str, recording: Recording) -> None:
     assert (recording.end(), recording.read(0, 10)) == (0, (b"", 0))
     write(session, b"hello")
     assert recording.read(0, 3) == (b"hel", 3)
@@ -65,7 +65,7 @@ def test_a_log_that_is_not_there_yet_is_empty_until_it_is(session: str, recordin
     assert recording.end() == 5
 
 
-def test_what_was_written_before_the_log_started_anew_is_read_first(session: str, recording: Recording) -> None:
+def test_what_was_written_before_the_log_started_again_is_read_first(session: str, recording: Recording) -> None:
     write(session, b"one ")
     assert recording.read(0, 2) == (b"on", 2)
     write(session, b"two ")
@@ -122,9 +122,7 @@ def test_the_launchers_own_change_of_files_loses_nothing(
     assert os.path.exists(f"{log(session)}.1")
 
 
-def test_whoever_is_too_far_behind_is_far_behind_and_goes_on_with_what_is_there(
-    session: str, recording: Recording
-) -> None:
+def test_a_reader_too_far_behind_is_marked_so_and_goes_on_with_what_exists(session: str, recording: Recording) -> None:
     write(session, b"first")
     assert recording.end() == 5
     for word in (b"second", b"third"):
@@ -157,7 +155,7 @@ def test_a_link_or_a_pipe_in_place_of_the_log_is_not_read(session: str, recordin
     assert recording.read(0, 100) == (b"log", 3)
 
 
-def test_the_last_of_some_words_is_found_however_far_back(session: str, recording: Recording) -> None:
+def test_the_last_of_several_patterns_is_found_however_far_back(session: str, recording: Recording) -> None:
     words = (b"<on>", b"<off>")
     write(session, b"<on>" + b"x" * (1 << 20) + b"<off>" + b"y" * ((1 << 20) - 2) + b"<on>" + b"z" * 10)
     end = recording.end()

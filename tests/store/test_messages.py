@@ -101,9 +101,7 @@ def test_a_message_of_a_mebibyte_comes_back_exactly(store: Messages, session: st
     assert everything(store, session) == [large]
 
 
-def test_the_database_is_private_and_stands_alone_when_nobody_uses_it(
-    layout: Layout, store: Messages, session: str
-) -> None:
+def test_the_database_is_private_and_one_file_when_not_in_use(layout: Layout, store: Messages, session: str) -> None:
     private = layout.session(session).private
     assert not store.exists(session)
     with store.open(session) as mailbox:
@@ -145,7 +143,7 @@ def test_what_must_last_is_on_the_disk_before_it_is_answered(store: Messages, se
             assert other._sql.execute("PRAGMA synchronous").fetchone() == normal, "its log had begun before"
 
 
-def test_a_message_that_waits_is_on_the_disk_before_its_sender_is_told(
+def test_a_waiting_message_is_on_the_disk_before_its_sender_gets_a_reply(
     store: Messages, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was added in haste is brought there by a step, or else on its own."""
@@ -211,7 +209,9 @@ def test_threads_that_write_at_once_wait_for_one_another(store: Messages, sessio
     assert len(everything(store, session)) == each * writers
 
 
-def test_who_never_gets_a_turn_to_write_is_told(store: Messages, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_never_gets_a_turn_gets_an_error(
+    store: Messages, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mas.store.session.mailbox._PATIENCE", 0.01)
     with store.open(session) as one, store.open(session) as other:
         with one._turn, pytest.raises(Busy, match="writing"):
@@ -280,7 +280,7 @@ def test_the_oldest_that_is_not_all_the_way_is_an_agents_next(store: Messages, s
         assert mailbox.counts() == {"queued": 1, "typed": 1, "acknowledged": 1, "undelivered": 0}
 
 
-def test_pages_are_counted_from_the_newest_and_told_newest_last(store: Messages, session: str) -> None:
+def test_pages_are_counted_from_the_newest_and_listed_newest_last(store: Messages, session: str) -> None:
     sent = [a_message(f"{number}", sender="21" if number % 2 else None) for number in range(7)]
     sent += [a_message("to 21", "21"), a_message("to all", "00", "21", sender="00")]
     put(store, session, *sent)
@@ -489,7 +489,7 @@ def test_damage_that_shows_in_use_is_an_error_once_and_the_file_is_kept(
     assert len(warned) == 1
 
 
-def test_damage_that_shows_in_a_copy_is_told_of_and_put_aside_once(layout: Layout, session: str) -> None:
+def test_damage_that_shows_in_a_copy_is_reported_and_put_aside_once(layout: Layout, session: str) -> None:
     store, _ = a_store(layout)
     put(store, session, a_message())
     without_table(store.path(session))
@@ -509,7 +509,7 @@ def test_a_delivery_whose_message_is_gone_is_damage(layout: Layout, session: str
     assert len(warned) == len(store.kept_aside(session)) == 1
 
 
-def test_two_who_find_the_same_damage_put_it_aside_once(layout: Layout, session: str) -> None:
+def test_two_processes_that_find_the_same_damage_put_it_aside_once(layout: Layout, session: str) -> None:
     store, warned = a_store(layout)
     put(store, session, a_message())
     garbage(store.path(session))
@@ -589,7 +589,7 @@ def fill(path: str) -> None:
             pass
 
 
-def test_a_full_disk_is_told_and_loses_nothing(store: Messages, session: str, small: str) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(store: Messages, session: str, small: str) -> None:
     kept: list[Message] = []
     with pytest.raises(DiskFull, match="The disk is full"):  # noqa: PT012 - it takes as many as there is room for
         for _ in range(100):
@@ -616,7 +616,7 @@ def test_a_disk_that_is_full_at_the_first_message_leaves_none_half_made(
     assert len(everything(store, session)) == 1
 
 
-def test_a_disk_that_refuses_is_told_so(place: str) -> None:
+def test_a_disk_that_refuses_is_reported(place: str) -> None:
     with ordinary_user(place):
         layout = Layout(place)
         Workspace(layout).prepare()
@@ -630,7 +630,7 @@ def test_a_disk_that_refuses_is_told_so(place: str) -> None:
         assert warned == []
 
 
-def test_nobody_gets_at_messages_that_are_shut_and_all_of_them_are_in_the_one_file(
+def test_messages_that_are_shut_cannot_be_opened_and_are_all_in_the_one_file(
     layout: Layout, store: Messages, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = (
@@ -656,7 +656,7 @@ def test_nobody_gets_at_messages_that_are_shut_and_all_of_them_are_in_the_one_fi
     put(store, session, a_message())
 
 
-def test_whoever_waits_for_messages_that_then_go_elsewhere_is_told(
+def test_a_process_that_waits_for_messages_that_are_moved_gets_an_error(
     layout: Layout, store: Messages, session: SessionId
 ) -> None:
     put(store, session, a_message())
@@ -697,13 +697,13 @@ def test_the_right_to_type_is_one_at_a_time_and_comes_back_from_the_dead(
                 assert not again
 
 
-def test_a_session_that_is_not_there_gets_no_messages(layout: Layout, store: Messages) -> None:
+def test_an_unknown_session_gets_no_messages(layout: Layout, store: Messages) -> None:
     with pytest.raises(NoSession), store.open(new_id()):
         pass
     assert os.listdir(layout.sessions) == [".mas"]
 
 
-def test_a_private_directory_that_was_lost_is_made_anew(layout: Layout, store: Messages, session: str) -> None:
+def test_a_lost_private_directory_is_created_again(layout: Layout, store: Messages, session: str) -> None:
     shutil.rmtree(layout.session(session).private)
     put(store, session, a_message())
     assert stat.S_IMODE(os.stat(layout.session(session).private).st_mode) == 0o700

@@ -114,7 +114,7 @@ def test_the_index_is_the_json_that_was_promised(layout: Layout, registry: Regis
     assert mode(layout.registry_index) == mode(layout.journal) == 0o600
 
 
-def test_no_change_is_missed_by_who_has_read_the_index_before(layout: Layout, registry: Registry) -> None:
+def test_no_change_is_missed_by_a_process_that_has_read_the_index_before(layout: Layout, registry: Registry) -> None:
     entry = an_entry(new_id())
     registry.put(entry)
     until(lambda: registry.read() and is_settled(stamp_of(layout.registry_index)), "an index that can be remembered")
@@ -222,7 +222,7 @@ def test_what_cannot_be_read_is_kept_aside_and_rebuilt_and_never_taken_for_empty
     assert {change.session_id for change in registry.changes()} == set(IDS)
 
 
-def test_a_quick_look_tells_a_sound_registry_from_all_others(layout: Layout, registry: Registry) -> None:
+def test_a_quick_look_distinguishes_a_sound_registry_from_all_others(layout: Layout, registry: Registry) -> None:
     assert registry.looks_sound()
     registry.put(an_entry(IDS[0]))
     assert registry.looks_sound()
@@ -283,7 +283,7 @@ def test_a_link_or_directory_in_place_of_a_file_is_kept_aside_and_not_followed(
     assert read(other) == b"mine"
 
 
-def test_a_rebuild_makes_the_journals_last_word_the_true_one(registry: Registry) -> None:
+def test_after_a_rebuild_the_last_lines_of_the_journal_are_true(registry: Registry) -> None:
     registry.put(an_entry(IDS[0]))
     registry.put(an_entry(IDS[1]))
     registry.drop(IDS[2], Gone.ARCHIVED)

@@ -93,7 +93,7 @@ def test_pipes_and_devices_are_neither_read_nor_waited_for(place: str, way: str)
         read("/dev", "zero")
 
 
-def test_a_second_name_of_somebody_elses_file_is_left_alone(place: str, way: str) -> None:
+def test_a_second_name_of_another_users_file_is_left_alone(place: str, way: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can make a file that is somebody else's")
     root = os.path.join(place, "root")

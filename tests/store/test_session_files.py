@@ -116,7 +116,7 @@ GARBAGE = [b"", b"\n", b"null", b"[]", b"{}", b"7", b"garbage", b"\0" * 600, b"\
 
 
 @pytest.mark.parametrize("data", GARBAGE)
-def test_metadata_that_is_none_is_damage_and_not_whole(layout: Layout, records: Records, data: bytes) -> None:
+def test_invalid_metadata_is_damage_and_not_whole(layout: Layout, records: Records, data: bytes) -> None:
     records.save(a_session(ID))
     put(layout.session(ID).root, "metadata.json", data)
     with pytest.raises(Corrupt) as refused:
@@ -175,7 +175,7 @@ def test_every_torn_file_is_damage_and_not_whole(layout: Layout, records: Record
         assert records.damage(a_session(ID))[0].path == paths.record
 
 
-def test_who_remembers_what_it_read_misses_no_change(layout: Layout, records: Records) -> None:
+def test_a_process_that_remembers_what_it_read_misses_no_change(layout: Layout, records: Records) -> None:
     session, paths = a_session(ID), layout.session(ID)
     records.save(session)
     remembering = Records(layout, remember=True)
@@ -206,7 +206,7 @@ def test_a_link_in_place_of_a_file_is_damage_and_is_not_followed(layout: Layout,
         records.load(ID)
 
 
-def test_what_disagrees_is_told_by_file(layout: Layout, records: Records) -> None:
+def test_disagreements_are_reported_by_file(layout: Layout, records: Records) -> None:
     session = a_session(ID)
     records.save(session)
     records.save_run(ID, Run())
@@ -224,7 +224,7 @@ def test_what_disagrees_is_told_by_file(layout: Layout, records: Records) -> Non
 @pytest.mark.parametrize(
     "data", [*GARBAGE[:1], b"null", b"[]", b"garbage", b'{"version": 7}', b'{"surprise": 1}', b'{"team": "x"}']
 )
-def test_a_configuration_that_is_none_is_damage(layout: Layout, records: Records, data: bytes) -> None:
+def test_an_invalid_configuration_is_damage(layout: Layout, records: Records, data: bytes) -> None:
     put(layout.session(ID).root, "config.json", data)
     with pytest.raises(Corrupt) as refused:
         records.load_run(ID)
@@ -255,7 +255,7 @@ def test_a_session_without_any_file_is_rebuilt_from_the_registry_and_its_directo
     assert bare.created_at.endswith("Z")
 
 
-def test_a_status_that_is_none_is_not_believed(layout: Layout, records: Records) -> None:
+def test_an_invalid_status_is_not_believed(layout: Layout, records: Records) -> None:
     records.save(a_session(ID))
     put(layout.session(ID).root, ".session", b"STATUS=whatever\n")
     assert records.rebuild(ID, {}, "later").status is Status.STOPPED

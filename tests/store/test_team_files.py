@@ -132,10 +132,10 @@ def test_a_file_that_describes_no_team_is_named_with_what_is_wrong(layout: Layou
 
 
 @pytest.mark.parametrize("name", ["custom", "Mine", "a b"])
-def test_a_file_whose_name_cannot_be_a_teams_is_told(layout: Layout, name: str) -> None:
+def test_a_file_whose_name_cannot_be_a_teams_is_reported(layout: Layout, name: str) -> None:
     assert name in offered(layout, **{name: UNIT})[name].problem
 
 
-def test_an_unknown_team_is_told_with_the_ones_there_are() -> None:
+def test_the_error_for_an_unknown_team_lists_the_known_ones() -> None:
     with pytest.raises(BadInput, match=r"No team 'x' \(there are: default, dev, pair, solo\)"):
         team_in(shipped_teams(), "x")

@@ -145,7 +145,7 @@ def test_a_copy_shares_nothing_with_its_master(source: str, target: str) -> None
     assert picture(source) == before
 
 
-def test_pipes_and_sockets_are_left_out_and_told(source: str, target: str) -> None:
+def test_pipes_and_sockets_are_left_out_and_reported(source: str, target: str) -> None:
     put(source, "sub/file", "x")
     os.mkfifo(os.path.join(source, "sub", "pipe"))
     with socket.socket(socket.AF_UNIX) as listening:
@@ -233,7 +233,7 @@ def test_a_tree_is_copied_between_file_systems(source: str) -> None:
         assert picture(os.path.join(other, "target")) == picture(source)
 
 
-def test_only_slow_work_tells_of_its_progress(source: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_slow_work_reports_progress(source: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         put(source, f"file{number}", b"x" * 1000)
     told: list[tuple[int, int]] = []
@@ -315,7 +315,7 @@ def test_usage_counts_what_is_there_and_not_what_links_point_to(place: str, sour
     assert found.disk == sum(os.lstat(os.path.join(source, name)).st_blocks * 512 for name in named)
 
 
-def test_walking_tells_a_directory_before_its_content(source: str) -> None:
+def test_walking_yields_a_directory_before_its_content(source: str) -> None:
     put(source, "b/file", "x")
     put(source, "a", "x")
     os.symlink("b", os.path.join(source, "c"))
@@ -359,7 +359,7 @@ def test_a_huge_file_of_nothing_is_copied_in_no_time_and_takes_no_room(source: s
     assert usage(source).size == 1 << 42
 
 
-def test_what_becomes_something_else_while_it_is_copied_is_left_out_and_told(
+def test_what_becomes_something_else_while_it_is_copied_is_left_out_and_reported(
     place: str, source: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = os.path.join(place, "secret")
@@ -411,7 +411,7 @@ def test_a_file_that_grows_while_it_is_copied_is_copied_as_long_as_it_was(
     assert os.path.getsize(os.path.join(target, "log")) == 1000
 
 
-def test_only_so_much_is_told_of_what_is_left_out(source: str, target: str) -> None:
+def test_the_report_of_what_is_left_out_is_limited(source: str, target: str) -> None:
     for number in range(130):
         os.mkfifo(os.path.join(source, str(number)))
     skipped = copy_tree(source, target)

@@ -227,7 +227,7 @@ def test_a_session_does_not_come_back_over_another(root: str, workspace: Workspa
     assert os.listdir(Layout(root).session(ID).root) == ["mine"]
 
 
-def test_what_was_deleted_last_is_told_first(root: str, workspace: Workspace) -> None:
+def test_what_was_deleted_last_is_listed_first(root: str, workspace: Workspace) -> None:
     furnished(root, workspace)
     workspace.trash(ID, "2026-01-01T00:00:00Z")
     furnished(root, workspace)

@@ -30,7 +30,7 @@ def check_programs(world: World, run: Run) -> None:
 
 
 def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
-    """The run with its model given to every agent that takes one and names none, and the providers that take none."""
+    """The run with its model given to every agent that takes one and names none; and a warning if some take none."""
     if run.model is None:
         return run, ()
     providers = world.providers()
