@@ -33,7 +33,7 @@ def test_numbers_have_the_unit_that_people_read(value: float, unit: str, shown: 
     assert number(value, unit) == shown
 
 
-def test_a_line_tells_what_mas_is_to_tmux_and_the_peer_to_mas() -> None:
+def test_a_line_compares_mas_with_tmux_and_the_peer_with_mas() -> None:
     assert cells(_LINE) == ("list", "2 ms", "1 ms", "20 ms", "(has none)", "200 ms", "2.00", "100")
 
 

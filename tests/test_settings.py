@@ -95,7 +95,7 @@ def test_a_directory_that_was_removed_is_no_workspace(place: str, monkeypatch: p
     monkeypatch.chdir(place)
 
 
-def test_what_was_told_is_not_replaced_by_a_parent(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_workspace_is_not_replaced_by_a_parent(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outer = workspace(place, "outer")
     os.mkdir(os.path.join(outer, "sub"))
     with pytest.raises(NoWorkspace):
@@ -167,7 +167,7 @@ def test_a_setting_that_cannot_be_meant_is_named(place: str, config: object, com
 
 
 @pytest.mark.parametrize("data", ["", "{", "null", "[]", "7", '"text"', "not json", '{"provider": "x"'])
-def test_a_damaged_configuration_is_told_and_never_taken_for_none(place: str, data: str) -> None:
+def test_a_damaged_configuration_is_reported_and_never_taken_for_none(place: str, data: str) -> None:
     with pytest.raises(Corrupt) as refused:
         loaded(place, data)
     assert refused.value.path == os.path.join(place, "ws", "config.json")

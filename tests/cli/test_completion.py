@@ -130,7 +130,7 @@ def test_the_workspace_named_on_the_line_is_the_one_asked(site: Site) -> None:
 @pytest.mark.parametrize(
     "words", [["stop", ""], ["send", ""], ["logs", "x", ""], ["send", "--session", "-", ""], ["", ""]]
 )
-def test_outside_a_workspace_nothing_is_offered_and_nothing_said(bare: Site, words: list[str]) -> None:
+def test_outside_a_workspace_nothing_is_offered_and_nothing_printed(bare: Site, words: list[str]) -> None:
     assert offered(bare, *words) == []
     assert os.listdir(bare.directory) == ["home"]
 

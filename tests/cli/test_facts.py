@@ -29,7 +29,7 @@ def test_every_command_file_is_a_command_and_the_other_way_round() -> None:
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *HIDDEN])
-def test_a_command_file_has_its_facts_and_none_that_nobody_reads(command: str) -> None:
+def test_a_command_file_has_its_facts_and_none_that_no_code_reads(command: str) -> None:
     module = load(command)
     assert (module.__doc__ or "").startswith(f"mas {command}: ")
     assert 0 < len(module.SUMMARY) < 80

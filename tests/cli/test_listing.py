@@ -145,7 +145,7 @@ def test_a_watch_without_a_pause_is_refused_and_the_least_named(site: Site, comm
         (-60, "2028-03-01 00:01:00"),
     ],
 )
-def test_how_long_ago_is_said_in_words(passed: int, words: str) -> None:
+def test_how_long_ago_is_written_in_words(passed: int, words: str) -> None:
     now = datetime(2028, 3, 1, tzinfo=UTC)
     stamp = (now - timedelta(seconds=passed)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     assert ago(stamp, now.timestamp()) == words
@@ -195,7 +195,7 @@ def test_numbers_of_sessions_fit_80_columns_and_are_sorted_and_limited(site: Sit
         assert "AGENT  PROCESSES" in site.mas("stats", *spelling).stdout
 
 
-def test_a_list_tells_lost_from_stopped_and_since_when(site: Site) -> None:
+def test_a_list_distinguishes_lost_from_stopped_and_says_since_when(site: Site) -> None:
     stopped, lost = start(site, "done"), start(site, "dead")
     site.mas("stop", stopped)
     site.tmux("kill-server")

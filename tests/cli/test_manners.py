@@ -73,7 +73,7 @@ def test_teams_are_listed_without_a_workspace(site: Site) -> None:
     assert "description" in site.mas("teams", "dev", cwd=site.directory, env=OUTSIDE).stdout
 
 
-def test_attaching_without_a_terminal_is_refused_in_our_words(site: Site) -> None:
+def test_attaching_without_a_terminal_is_refused_by_mas_itself(site: Site) -> None:
     session = site.start(*CAT)
     done = site.mas("attach", session, code=2)
     assert done.stderr == "error: mas attach needs a terminal\nhint:  without one: mas output SESSION:AGENT\n"

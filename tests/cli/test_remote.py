@@ -93,7 +93,7 @@ def test_a_wrong_token_is_refused_with_a_way_to_the_right_one(served: Served) ->
     assert told["code"] == "unauthorized"
 
 
-def test_no_server_is_said_so(served: Served) -> None:
+def test_a_missing_server_is_reported(served: Served) -> None:
     served.stop()
     for url in (served.url, f"unix:{served.socket}"):
         done = served.mas("list", env={"MAS_URL": url}, code=7)

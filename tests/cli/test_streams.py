@@ -60,7 +60,7 @@ def test_options_may_stand_before_and_after_the_command(site: Site) -> None:
     assert len({site.mas(*words, env=elsewhere).stdout for words in spellings}) == 1
 
 
-def test_all_behind_two_dashes_is_a_word(site: Site) -> None:
+def test_everything_after_two_dashes_is_an_argument(site: Site) -> None:
     session = site.start("--team", "solo", "--command", "cat")
     site.mas("send", "--force", "--session", session, "--", "00", "--json")
     until(lambda: site.mas("output", "00").stdout.count("\n--json") == 2, "the text at the agent and its echo")
@@ -112,7 +112,7 @@ def test_a_reader_that_has_left_is_no_error(site: Site, args: list[str], unbuffe
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_talk_that_nobody_hears_does_not_stop_the_work(site: Site) -> None:
+def test_closed_stderr_does_not_stop_the_work(site: Site) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -232,7 +232,7 @@ def test_a_bar_fits_a_narrow_terminal_and_one_without_unicode(site: Site) -> Non
     assert all(len(line) < 60 and line.isascii() for line in bars)
 
 
-def test_what_is_said_after_a_bar_cut_short_has_a_line_of_its_own(site: Site) -> None:
+def test_a_message_after_an_unfinished_bar_has_a_line_of_its_own(site: Site) -> None:
     for unit in ("00", "10"):
         with open(site.path("unit", unit, "more"), "wb") as file:
             file.write(b"x" * (1 << 20))
@@ -244,7 +244,7 @@ def test_what_is_said_after_a_bar_cut_short_has_a_line_of_its_own(site: Site) ->
 
 
 @pytest.mark.parametrize("args", [["--json"], []])
-def test_no_bar_where_nobody_looks(site: Site, args: list[str]) -> None:
+def test_no_bar_without_a_terminal(site: Site, args: list[str]) -> None:
     done = site.run([*SLOW, "start", "--team", "solo", *args])
     assert done.returncode == 0
     assert "copying" not in done.stdout + done.stderr

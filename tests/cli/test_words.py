@@ -16,6 +16,6 @@ def test_options_stand_before_between_or_behind_what_they_are_for(line: str) -> 
     assert (args.target, args.message, args.force) == ("21", "hello", True)
 
 
-def test_a_word_too_many_is_refused_wherever_it_stands() -> None:
+def test_one_argument_too_many_is_refused_in_any_place() -> None:
     with pytest.raises(BadInput, match="unrecognized arguments: again"):
         parsed(command_parser("send", load("send")), ["21", "--force", "hello", "again"])

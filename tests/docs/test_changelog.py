@@ -25,7 +25,7 @@ def test_only_the_newest_release_may_be_yet_to_come() -> None:
     assert all(when != "not yet released" for _, when in found[1:])
 
 
-def test_what_users_notice_is_said_in_items_once() -> None:
+def test_what_users_notice_is_listed_once() -> None:
     text = written("CHANGELOG.md")
     items = re.findall(r"^- (.+?)(?=^- |^#|\Z)", text, re.DOTALL | re.MULTILINE)
     assert items

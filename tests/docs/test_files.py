@@ -53,13 +53,13 @@ def known(refusal: pytest.ExceptionInfo[BadInput]) -> set[str]:
         ("limits", {"limits": _STRANGER}),
     ],
 )
-def test_the_fields_of_a_run_are_told(heading: str, run: dict[str, Any]) -> None:
+def test_the_fields_of_a_run_are_documented(heading: str, run: dict[str, Any]) -> None:
     with pytest.raises(BadInput) as refusal:
         parse_run(run)
     assert names("files", heading) == known(refusal)
 
 
-def test_the_fields_of_a_retention_policy_are_told_and_the_example_is_one() -> None:
+def test_the_fields_of_a_retention_policy_are_documented_and_the_example_is_valid() -> None:
     with pytest.raises(BadInput) as refusal:
         read_shape(Retention, _STRANGER)
     assert names("files", "Retention") == known(refusal)
@@ -71,7 +71,7 @@ def test_the_fields_of_a_retention_policy_are_told_and_the_example_is_one() -> N
     assert (told["moveTo"], told["lost"]) == (json.dumps(usual.move_to), json.dumps(usual.lost))
 
 
-def test_the_fields_of_units_and_of_limits_of_agents_are_told() -> None:
+def test_the_fields_of_units_and_of_limits_of_agents_are_documented() -> None:
     with pytest.raises(BadInput) as refusal:
         parse_run({"agents": {"units": [_STRANGER]}})
     assert known(refusal) <= words(section("files", "Runs"))
@@ -80,7 +80,7 @@ def test_the_fields_of_units_and_of_limits_of_agents_are_told() -> None:
     assert names("files", "limits") == known(refusal) | {"agent"}
 
 
-def test_the_fields_of_a_team_file_are_told_and_its_example_is_one() -> None:
+def test_the_fields_of_a_team_file_are_documented_and_the_example_is_valid() -> None:
     import tomllib
 
     with pytest.raises(BadInput) as refusal:
@@ -108,13 +108,13 @@ def test_the_example_of_a_config_file_is_complete_and_understood(monkeypatch: py
 
 
 @pytest.mark.parametrize("table", ["provider", "models", "input", "approve", "stop", "launch", "status"])
-def test_the_fields_of_a_provider_file_are_told(table: str) -> None:
+def test_the_fields_of_a_provider_file_are_documented(table: str) -> None:
     # Fields of the launch table's second table are placeholders.
     told = {name for name in names("files", f"[{table}]") if not name.startswith("{")}
     assert told == _known_in(table)
 
 
-def test_the_fields_of_a_dialog_are_told() -> None:
+def test_the_fields_of_a_dialog_are_documented() -> None:
     known_ones = _known_in("[status.startup_dialogs]", 'match = "x"\nreport = "error"\n')
     assert known_ones <= words(section("files", "[status]"))
 
@@ -132,7 +132,7 @@ def _known_in(table: str, lines: str = "") -> set[str]:
 @pytest.mark.parametrize(
     ("table", "usual"), [("input", Input()), ("approve", Approve()), ("stop", Stop()), ("status", StatusTable())]
 )
-def test_the_defaults_of_a_provider_file_are_as_told(table: str, usual: NamedTuple) -> None:
+def test_the_defaults_of_a_provider_file_are_as_documented(table: str, usual: NamedTuple) -> None:
     def shown(value: object) -> str:
         if isinstance(value, bool):
             return f"`{str(value).lower()}`"
@@ -143,12 +143,12 @@ def test_the_defaults_of_a_provider_file_are_as_told(table: str, usual: NamedTup
         assert default.replace("none", "") == wanted.replace("`none`", "``"), fields
 
 
-def test_the_placeholders_are_told() -> None:
+def test_the_placeholders_are_documented() -> None:
     told = {name.strip("{}") for name in names("files", "[launch]") if name.startswith("{")}
     assert told == PLACEHOLDERS
 
 
-def test_what_is_read_of_the_configuration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_of_the_configuration_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[str] = set()
 
     class Asked(dict[str, Any]):
@@ -172,7 +172,7 @@ def test_what_is_read_of_the_configuration_is_told(monkeypatch: pytest.MonkeyPat
     assert made <= words(section("files", "config.json")) | {"tmux"}
 
 
-def test_the_defaults_of_the_configuration_are_as_told() -> None:
+def test_the_defaults_of_the_configuration_are_as_documented() -> None:
     usual = settings.Settings._field_defaults
     told = {row[0].strip("`"): row[1].strip("`") for row in rows(section("files", "config.json"))}
     for name, field in {"provider": "provider", "server": "server_start", "tmux.server": "tmux_server"}.items():
@@ -180,7 +180,7 @@ def test_the_defaults_of_the_configuration_are_as_told() -> None:
     assert told["recover"] == json.dumps(usual["recover"])
 
 
-def test_the_files_of_a_session_have_the_fields_that_are_told() -> None:
+def test_the_files_of_a_session_have_the_documented_fields() -> None:
     with short_directory() as root:
         layout, session_id = Layout(root), new_id()
         Workspace(layout).prepare()
@@ -193,7 +193,7 @@ def test_the_files_of_a_session_have_the_fields_that_are_told() -> None:
         assert names("formats", ".session") == set(parse_pairs(read(paths.record)))
 
 
-def test_the_registry_has_the_fields_that_are_told_and_the_journal_the_words() -> None:
+def test_the_registry_has_the_documented_fields_and_the_journal_the_documented_words() -> None:
     with short_directory() as root:
         layout, session_id = Layout(root), new_id()
         Workspace(layout).prepare()
@@ -207,7 +207,7 @@ def test_the_registry_has_the_fields_that_are_told_and_the_journal_the_words() -
     assert names("formats", "Journal") == {*Status, *Gone}
 
 
-def test_the_tables_of_messages_have_the_columns_that_are_told() -> None:
+def test_the_tables_of_messages_have_the_documented_columns() -> None:
     database = sqlite3.connect(":memory:")
     database.executescript("".join(MIGRATIONS))
     columns = {
@@ -222,7 +222,7 @@ def test_the_tables_of_messages_have_the_columns_that_are_told() -> None:
     assert f"`user_version` {VERSION}" in told
 
 
-def test_a_recording_is_as_told() -> None:
+def test_a_recording_is_as_documented() -> None:
     with short_directory() as directory:
         path = os.path.join(directory, "agent-21.cast")
         made = cast.Cast(path, 80, 24, "xterm")
@@ -240,7 +240,7 @@ def test_a_recording_is_as_told() -> None:
     }
 
 
-def test_files_are_as_large_as_told() -> None:
+def test_files_are_as_large_as_documented() -> None:
     for heading, size in (
         ("Recordings", cast.LARGEST),
         ("Agent events", agentlog.LARGEST),
@@ -252,12 +252,12 @@ def test_files_are_as_large_as_told() -> None:
     assert f"at most {eventlog.KEPT * eventlog.SEGMENT_SIZE >> 20} MiB" in page("events")
 
 
-def test_intents_and_archives_have_the_fields_that_are_told() -> None:
+def test_intents_and_archives_have_the_documented_fields() -> None:
     assert names("formats", "Intents") == set(Intent._fields)
     assert names("formats", "Archives") == set(ArchiveInfo._fields)
 
 
-def test_the_events_of_an_agents_file_are_told() -> None:
+def test_the_events_of_an_agents_file_are_documented() -> None:
     code = (
         written("src/mas/store/agent/agentlog.py")
         + written("src/mas/pane/logs.py")
@@ -272,7 +272,7 @@ def test_the_events_of_an_agents_file_are_told() -> None:
                 assert re.search(rf'\b{name}=|"{name}"', launcher), (event, name)
 
 
-def test_every_place_of_a_workspace_and_of_a_session_is_told() -> None:
+def test_every_place_of_a_workspace_and_of_a_session_is_documented() -> None:
     text = page("formats")
     told = {word.rstrip("/").rpartition("/")[2] for word in words(text)} | words(text)
     for kind, example in ((Layout, Layout("/w")), (SessionPaths, SessionPaths("/w/sessions/x"))):

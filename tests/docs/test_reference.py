@@ -66,13 +66,13 @@ def test_the_pages_in_the_repository_name_every_command_and_call() -> None:
             assert f"| `{verb.upper()} {path}` | " in written("docs/reference/http.md")
 
 
-def test_every_variable_is_named_and_none_that_nobody_knows() -> None:
+def test_every_variable_is_named_and_no_unknown_one() -> None:
     told = set(_VARIABLE.findall(page("environment")))
     assert {name for text in sources(*_CODE) for name in _VARIABLE.findall(text)} <= told
     assert told <= {name for text in sources(*_CODE, "tests") for name in _VARIABLE.findall(text)}
 
 
-def test_what_agents_get_and_what_else_is_read_is_told() -> None:
+def test_what_agents_get_and_what_else_is_read_is_documented() -> None:
     assert set(OF_AN_AGENT) <= names("environment", "Given to agents")
     assert set(settings._CARRIED) <= words(section("environment", "Given to agents"))
     read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', written("src/mas/settings.py"))) - {"TERM"}
@@ -92,17 +92,17 @@ def test_every_command_is_there_with_all_of_its_options() -> None:
     assert len(re.findall("^### mas ", text, re.MULTILINE)) == len(COMMANDS) + len(HIDDEN)
 
 
-def test_every_exit_code_is_told() -> None:
+def test_every_exit_code_is_documented() -> None:
     told = {int(row[0]) for row in rows(section("errors", "Exit codes"))}
     assert told == {0, 130, *(code for _, code in EXIT_CODES)}
 
 
-def test_every_error_code_is_told() -> None:
+def test_every_error_code_is_documented() -> None:
     assert names("errors", "Error codes") == {kind.code for kind in kinds(MasError)}
     assert all(row[1] for row in rows(section("errors", "Error codes"))), "a branch of the tree says nothing"
 
 
-def test_every_refusal_of_the_server_alone_is_told() -> None:
+def test_every_refusal_of_the_server_alone_is_documented() -> None:
     text = "".join(sources("src/mas/http"))
     used = set(re.findall(r'[Rr]efusal\(\s*\d+, "([a-z-]+)"', text))
     used |= set(re.findall(r'\d{3}: "([a-z-]+)"', text)) | set(
@@ -111,7 +111,7 @@ def test_every_refusal_of_the_server_alone_is_told() -> None:
     assert names("errors", "Refusals of the server alone") == used - {MasError.code}
 
 
-def test_every_call_and_every_shape_is_told() -> None:
+def test_every_call_and_every_shape_is_documented() -> None:
     calls, shapes = page("http"), page("shapes")
     promised = description()
     for path, verbs in promised["paths"].items():
@@ -125,7 +125,7 @@ def test_every_call_and_every_shape_is_told() -> None:
     assert len(re.findall("^### ", shapes, re.MULTILINE)) == len(promised["components"]["schemas"])
 
 
-def test_the_limits_of_the_server_are_as_told() -> None:
+def test_the_limits_of_the_server_are_as_documented() -> None:
     usual, told = ServerLimits(), section("http", "Limits")
     for sentence in (
         f"at most {usual.body_size >> 20} MiB",
@@ -137,17 +137,17 @@ def test_the_limits_of_the_server_are_as_told() -> None:
         assert sentence in " ".join(told.split())
 
 
-def test_every_frame_of_a_terminal_is_told() -> None:
+def test_every_frame_of_a_terminal_is_documented() -> None:
     assert names("http", "Terminals") == set(re.findall(r'"type":"(\w+)"', terminal.__doc__ or ""))
 
 
-def test_every_metric_is_told() -> None:
+def test_every_metric_is_documented() -> None:
     used = set(re.findall(r'"(mas_[a-z_]+)"', written("src/mas/http/metrics.py")))
     assert {row[0].strip("`") for row in rows(PARTS["metrics"].whole())} == used
     assert "`session`" in next(row for row in rows(PARTS["metrics"].whole()) if "mas_session_processes" in row[0])[2]
 
 
-def test_every_kind_of_event_is_told_with_its_fields() -> None:
+def test_every_kind_of_event_is_documented_with_its_fields() -> None:
     headings = re.findall(r"^### (\w+)$", page("events"), re.MULTILINE)
     assert headings == list(KINDS)
     shapes = described()
@@ -194,7 +194,7 @@ def _keywords(keyword: ast.keyword, tree: ast.Module) -> set[str]:
     return {str(key.value) for node in dicts for key in node.keys if isinstance(key, ast.Constant)}
 
 
-def test_the_events_of_an_agent_have_the_fields_that_are_told() -> None:
+def test_the_events_of_an_agent_have_the_documented_fields() -> None:
     with short_directory() as root:
         layout, session_id = Layout(root), new_id()
         workspace = Workspace(layout)
@@ -212,7 +212,7 @@ def test_the_events_of_an_agent_have_the_fields_that_are_told() -> None:
     EventFieldsPage.model_validate({"events": [*map(event_fields, found)], "last": "", "gap": False})
 
 
-def test_every_state_is_told() -> None:
+def test_every_state_is_documented() -> None:
     assert names("states", "Sessions") == set(Status)
     assert set(Gone) <= words(section("states", "Sessions"))
     assert names("states", "Agents") == set(State)

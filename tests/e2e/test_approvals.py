@@ -141,7 +141,7 @@ def test_an_answer_can_be_no_and_needs_no_session_where_there_is_one(site: Site)
 # Through a server.
 
 
-def test_the_api_tells_and_answers_for_its_owner_alone(served: Served) -> None:
+def test_the_api_lists_and_answers_questions_for_its_owner_alone(served: Served) -> None:
     site, client = served.site, served.client()
     session = demo(site)
     ask(site, session, "go on")
@@ -169,7 +169,7 @@ def test_the_api_tells_and_answers_for_its_owner_alone(served: Served) -> None:
 # What is not answered.
 
 
-def test_an_agent_that_asks_nothing_has_ended_or_is_not_there_gets_no_key(site: Site) -> None:
+def test_an_agent_that_asks_nothing_has_exited_or_is_unknown_gets_no_key(site: Site) -> None:
     mas = site.local()
     session = SessionId(site.start("--team", "solo", "--command", "true"))
     until(lambda: state(site, session) == "exited", "its end")
@@ -198,7 +198,7 @@ def test_an_agent_that_asks_nothing_has_ended_or_is_not_there_gets_no_key(site: 
         ("permission", 'method = "hook:Ask"', "its program takes the answer only"),
     ],
 )
-def test_what_only_a_person_may_answer_is_told_and_no_key_pressed(
+def test_what_only_a_person_may_answer_is_reported_and_no_key_pressed(
     site: Site, kind: str, approve: str, why: str
 ) -> None:
     session = asker(site, "be trusted", kind=kind, approve=approve)
@@ -212,7 +212,7 @@ def test_what_only_a_person_may_answer_is_told_and_no_key_pressed(
     assert keys(site, session) == ""
 
 
-def test_a_dialog_that_only_a_title_tells_of_is_looked_at_first(site: Site) -> None:
+def test_a_dialog_that_only_a_title_reports_is_looked_at_first(site: Site) -> None:
     status = 'sources = ["title"]\ntitle_map = { blocked = "^ask" }\n[[status.startup_dialogs]]\nmatch = "trust"\n'
     piece = b"\x1b]2;ask\x07Do you trust it?".hex()
     session = SessionId(
@@ -288,7 +288,7 @@ def test_an_agent_whose_launcher_is_killed_meanwhile_gets_no_answer(site: Site, 
         waits.result(60)
 
 
-def test_nobody_types_to_an_agent_while_it_is_answered(site: Site, pool: ThreadPoolExecutor) -> None:
+def test_nothing_is_typed_to_an_agent_while_it_is_answered(site: Site, pool: ThreadPoolExecutor) -> None:
     session = asker(site, "look")
     with site.world().messages().typing(session, "00"):
         waits = answering(pool, site, session)
@@ -353,7 +353,7 @@ def test_two_people_answering_a_hook_at_once_answer_it_once(site: Site, pool: Th
     assert said == ("allow" if taken.allowed else "deny")
 
 
-def test_a_hook_that_nobody_answers_in_time_says_nothing(site: Site) -> None:
+def test_a_hook_without_an_answer_in_time_prints_nothing(site: Site) -> None:
     session = hook_asker(site, timeout=0.1)
     assert decision(site, session) == (0, None)
     (found,) = site.local().approvals().approvals
@@ -372,7 +372,7 @@ def test_a_hook_says_nothing_once_a_person_answered_at_the_terminal(site: Site) 
     assert os.listdir(site.session(session, ".mas", "answers")) == []
 
 
-def test_a_hook_that_cannot_wait_still_tells_that_the_agent_does(site: Site) -> None:
+def test_a_hook_that_cannot_wait_still_reports_that_the_agent_does(site: Site) -> None:
     session = SessionId(site.start(*ASLEEP))
     until(lambda: state(site, session) == "unknown", "the agent")
     launch = site.session(session, ".mas", "launch", "00")
@@ -385,7 +385,7 @@ def test_a_hook_that_cannot_wait_still_tells_that_the_agent_does(site: Site) -> 
     assert fold(last_run(events), ("hooks",)).state == "blocked"
 
 
-def test_a_hook_that_was_killed_waits_for_nobody(site: Site) -> None:
+def test_a_killed_hook_leaves_no_waiting_request(site: Site) -> None:
     session = hook_asker(site)
     until(lambda: asked(site.local()), "the question")
     os.kill(int(read(unit(site, session, "pid"))), signal.SIGKILL)

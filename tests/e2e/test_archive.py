@@ -83,7 +83,7 @@ def test_every_verb_says_that_an_archived_session_is_archived(site: Site) -> Non
 
 
 @pytest.mark.parametrize("damage", ["cut short", "one byte", "empty", "garbage"])
-def test_a_damaged_archive_is_told_kept_and_leaves_nothing_half_made(site: Site, damage: str) -> None:
+def test_a_damaged_archive_is_reported_kept_and_leaves_nothing_half_made(site: Site, damage: str) -> None:
     session = archived(site)
     path = archive_file(site, session)
     with open(path, "rb") as file:

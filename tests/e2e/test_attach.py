@@ -82,7 +82,7 @@ def test_an_agent_whose_pane_a_person_closed_cannot_be_attached_to(site: Site) -
     assert f"mas restore {session[:8]}" in refused
 
 
-def test_what_cannot_be_attached_to_is_told(site: Site) -> None:
+def test_what_cannot_be_attached_to_is_reported(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("attach", session, "77", code=3)
     site.mas("stop", session)

@@ -42,7 +42,7 @@ def test_a_person_is_asked_and_only_yes_is_yes(site: Site) -> None:
     assert site.statuses() == {}
 
 
-def test_without_a_terminal_nothing_is_deleted_unless_told(site: Site) -> None:
+def test_without_a_terminal_nothing_is_deleted_unless_confirmed_by_a_flag(site: Site) -> None:
     session = site.start(*ASLEEP)
     for options in ({}, {"input": "y\n"}):
         assert "--yes" in site.mas("delete", session, code=2, **options).stderr
@@ -72,7 +72,7 @@ def test_a_deleted_session_ends_and_can_be_brought_back_whole(site: Site) -> Non
     assert site.four_places(session) == {"active"}
 
 
-def test_deleting_twice_is_told_and_undeleting_twice_too(site: Site) -> None:
+def test_deleting_twice_is_reported_and_undeleting_twice_too(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("delete", session, "--yes")
     assert f"mas undelete {session[:8]}" in site.mas("delete", session, "--yes", code=3).stderr
@@ -82,7 +82,7 @@ def test_deleting_twice_is_told_and_undeleting_twice_too(site: Site) -> None:
     assert site.json("list", "--status", "deleted")["total"] == 1
 
 
-def test_a_damaged_session_that_is_brought_back_is_said_to_be_damaged_and_can_be_mended(site: Site) -> None:
+def test_a_damaged_session_that_is_undeleted_is_shown_as_damaged_and_can_be_repaired(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
     write("{", site.session(session, "metadata.json"))

@@ -53,7 +53,7 @@ def test_a_secret_does_not_reach_an_agent_and_what_its_provider_names_does(site:
     assert "s3cret" not in told(site, session)
 
 
-def test_a_secret_of_whoever_started_tmux_does_not_reach_an_agent(site: Site) -> None:
+def test_a_secret_of_the_user_who_started_tmux_does_not_reach_an_agent(site: Site) -> None:
     site.tmux("new-session", "-d", "-s", "mine", "sleep 1000", env={"A_SECRET": "s3cret"})
     environment = told(site, teller(site))
     assert "s3cret" not in environment
@@ -84,7 +84,7 @@ def test_an_agent_has_a_place_and_a_name_of_its_own_that_last(site: Site) -> Non
         assert file.read() == "the program's own by now"
 
 
-def test_an_agent_that_cannot_go_on_with_its_conversation_does_not_begin_anew_without_a_word(site: Site) -> None:
+def test_an_agent_that_cannot_resume_its_conversation_does_not_silently_start_a_new_one(site: Site) -> None:
     session = site.start("--team", "pair", "--provider", "shell")
     site.mas("stop", session)
     restored = site.json("restore", session)

@@ -45,7 +45,7 @@ def ended(site: Site, session: str) -> dict[str, Any]:
     return last
 
 
-def test_every_verb_tells_what_became_of_the_session(site: Site) -> None:
+def test_every_verb_is_an_event_of_the_session(site: Site) -> None:
     before = site.local().events()
     assert before.events == ()
     session = site.start(*ASLEEP)
@@ -70,7 +70,7 @@ def test_every_verb_tells_what_became_of_the_session(site: Site) -> None:
     ]
 
 
-def test_the_agents_of_a_team_are_told_of_one_by_one(site: Site) -> None:
+def test_each_agent_of_a_team_has_its_own_events(site: Site) -> None:
     session = site.start("--command", "sleep 1000")
     agents = [agent["id"] for agent in site.json("show", session)["agents"]]
     assert len(agents) == 13
@@ -84,7 +84,7 @@ def test_the_agents_of_a_team_are_told_of_one_by_one(site: Site) -> None:
     assert events[-1].details == {"status": "stopped"}
 
 
-def test_an_agent_s_state_is_told_in_the_words_of_show(site: Site) -> None:
+def test_an_agent_s_state_has_the_same_words_in_events_as_in_show(site: Site) -> None:
     session = site.start("--team", "solo", "--command", "sh -c 'read line; exit 3'")
     until(lambda: states(site, session), "its start")
     (agent,) = site.json("show", session)["agents"]
@@ -98,13 +98,13 @@ def test_an_agent_s_state_is_told_in_the_words_of_show(site: Site) -> None:
     assert last["exitStatus"] == 3
 
 
-def test_an_agent_that_was_killed_is_told_by_its_signal(site: Site) -> None:
+def test_an_agent_that_was_killed_is_reported_with_its_signal(site: Site) -> None:
     session = start_unruly(site)
     os.kill(pids(site, session)["agent"], signal.SIGKILL)
     assert ended(site, session) == {"state": "exited", "stateText": "signal 9", "exitStatus": 137}
 
 
-def test_an_agent_that_did_not_start_is_told_with_the_reason(site: Site) -> None:
+def test_an_agent_that_did_not_start_is_reported_with_the_reason(site: Site) -> None:
     program = write("#!/no/such/interpreter\n", site.directory, "program")
     os.chmod(program, 0o755)
     session = site.start("--team", "solo", "--command", program)
@@ -114,7 +114,7 @@ def test_an_agent_that_did_not_start_is_told_with_the_reason(site: Site) -> None
     assert state["stateText"].startswith(f"cannot run {program}: ")
 
 
-def test_a_session_whose_tmux_died_is_told_once(site: Site) -> None:
+def test_a_session_whose_tmux_died_is_reported_once(site: Site) -> None:
     session = site.start(*ASLEEP)
     until(lambda: states(site, session), "the agent's start")
     site.tmux("kill-server")
@@ -125,7 +125,7 @@ def test_a_session_whose_tmux_died_is_told_once(site: Site) -> None:
     until(lambda: [state["state"] for state in states(site, session)] == ["unknown", "exited"], "the agent's end")
 
 
-def test_a_damaged_session_is_told_once(site: Site) -> None:
+def test_a_damaged_session_is_reported_once(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
     write("{", site.session(session, "metadata.json"))
@@ -138,7 +138,7 @@ def test_a_damaged_session_is_told_once(site: Site) -> None:
     assert len(warnings(site)) == 1
 
 
-def test_a_directory_that_somebody_removed_is_told_once(site: Site) -> None:
+def test_a_removed_directory_is_reported_once(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("stop", session)
     shutil.rmtree(site.session(session))
@@ -148,7 +148,7 @@ def test_a_directory_that_somebody_removed_is_told_once(site: Site) -> None:
     assert warnings(site) == [(session, f"The directory of session {session} is gone")]
 
 
-def test_a_damaged_registry_is_told_once_and_its_sessions_are_not_news(site: Site) -> None:
+def test_a_damaged_registry_is_reported_once_and_its_sessions_cause_no_events(site: Site) -> None:
     session = site.start(*ASLEEP)
     write("{", site.path("sessions", ".sessions.index"))
     for _ in range(2):
@@ -159,14 +159,14 @@ def test_a_damaged_registry_is_told_once_and_its_sessions_are_not_news(site: Sit
     assert ".sessions.index.corrupt-" in text
 
 
-def test_asking_for_the_old_mode_is_told(site: Site) -> None:
+def test_asking_for_the_old_mode_is_reported(site: Site) -> None:
     session = site.start(*ASLEEP, env={"MAS_SESSION_MODE": "legacy"})
     ((about, text),) = warnings(site)
     assert about == session
     assert text.startswith("Legacy session mode has been deprecated.\n")
 
 
-def test_a_verb_that_was_killed_is_told_when_it_is_finished(site: Site) -> None:
+def test_a_verb_that_was_killed_is_reported_when_it_is_finished(site: Site) -> None:
     first, session = (SessionId(site.start(*ASLEEP)) for _ in range(2))
     with Driver(site) as driver:
         steps = driver.call("stop", first, fault=Fault(Cut.WATCH, 1)).steps

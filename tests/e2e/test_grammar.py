@@ -31,7 +31,7 @@ def test_a_session_and_an_agent_are_given_alike_everywhere(site: Site) -> None:
 
 
 @pytest.mark.parametrize("spelling", [["web:21"], ["--session", "web", "21"], ["21", "--session", "web:"]])
-def test_a_message_reaches_the_agent_that_the_one_word_names(site: Site, spelling: list[str]) -> None:
+def test_a_message_reaches_the_agent_that_the_one_argument_names(site: Site, spelling: list[str]) -> None:
     session, other = pair(site, "web"), pair(site, "shop")
     assert site.json("send", *spelling, "hello")["sessionId"] == session
     site.mas("wait", *spelling)
@@ -50,7 +50,7 @@ def test_a_session_that_a_script_left_empty_is_never_another_one(site: Site, tar
     assert site.statuses() == {session: "active"}
 
 
-def test_who_speaks_is_an_agent_of_the_session_or_nobody(site: Site) -> None:
+def test_a_sender_is_an_agent_of_the_session_or_refused(site: Site) -> None:
     session = pair(site, "web")
     assert "there are: 21 23" in site.mas("send", "--as", "99", "web:21", "hello", code=3).stderr
     assert "there are: 21 23" in site.mas("send", "--as", "99", "web:person", "hello", code=3).stderr
@@ -80,7 +80,7 @@ def test_a_session_where_a_target_belongs_is_explained(site: Site) -> None:
     assert "mas list --status active" in site.mas("send", "21", "hello", code=2).stderr
 
 
-def test_several_agents_are_restarted_and_one_that_is_not_there_stops_none_of_them(site: Site) -> None:
+def test_several_agents_are_restarted_and_an_unknown_one_stops_none_of_them(site: Site) -> None:
     pair(site, "web")
     done = site.mas("restart-agent", "--force", "web:21", "web:99", "web:23", code=1)
     assert "Restarted agent 21" in done.stderr
@@ -135,7 +135,7 @@ def test_stop_asks_on_a_terminal_where_work_would_be_lost_and_names_it(site: Sit
     assert site.statuses() == {session: "stopped"}
 
 
-def test_stop_asks_nobody_where_nothing_is_lost_and_always_for_all(site: Site) -> None:
+def test_stop_does_not_ask_if_nothing_is_lost_and_always_asks_for_all(site: Site) -> None:
     sessions = [site.start("--team", "solo", "--provider", "demo") for _ in range(2)]
     for session in sessions:
         site.mas("wait", f"{session}:")

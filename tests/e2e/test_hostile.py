@@ -101,7 +101,7 @@ def test_a_body_that_is_none_makes_nothing(site: Site) -> None:
     assert site.tmux_sessions() == set()
 
 
-def test_the_words_of_a_command_reach_the_program_exactly(site: Site) -> None:
+def test_the_arguments_of_a_command_reach_the_program_exactly(site: Site) -> None:
     words = [text for text in NASTY if "\n" not in text] + ["", " ", "a\nb", "$HOME", "x;", "trailing;"]
     program = write(
         "import json, sys, time\njson.dump(sys.argv[1:], open('argv.tmp', 'w'))\n"
@@ -122,7 +122,7 @@ def test_the_words_of_a_command_reach_the_program_exactly(site: Site) -> None:
     assert_nothing_executed(site)
 
 
-def test_a_command_that_is_none_is_refused(site: Site) -> None:
+def test_an_invalid_command_is_refused(site: Site) -> None:
     for text in ("", "'unfinished", "\\"):
         site.mas("start", f"--command={text}", code=2)
     for text in ("../../bin/nothing", "-x", "$(touch x)", "; touch x"):

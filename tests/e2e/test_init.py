@@ -28,7 +28,7 @@ def test_a_workspace_has_exactly_what_it_needs(bare: Site) -> None:
     assert (config["name"], config["provider"]) == ("shop", "shell")
 
 
-def test_the_demo_is_the_provider_until_told_otherwise(bare: Site) -> None:
+def test_the_demo_is_the_default_provider(bare: Site) -> None:
     bare.mas("init", bare.root)
     config = json.loads(read(bare.path("config.json")))
     assert (config["name"], config["provider"]) == ("ws", "demo")
@@ -49,7 +49,7 @@ def test_a_second_run_adds_what_is_missing_and_overwrites_nothing(site: Site) ->
     assert site.json("init", site.root)["made"] == []
 
 
-def test_a_directory_without_a_workspace_is_told_to_make_one(bare: Site) -> None:
+def test_the_error_for_a_directory_without_a_workspace_says_how_to_create_one(bare: Site) -> None:
     for env in ({"MAS_WORKSPACE_ROOT": ""}, {"MAS_WORKSPACE_ROOT": bare.home}):
         done = bare.mas("list", code=3, env=env)
         assert "mas init" in done.stderr
@@ -118,7 +118,7 @@ def test_a_name_that_cannot_be_one_is_refused_before_anything_is_made(bare: Site
     assert not os.path.exists(bare.root)
 
 
-def test_a_path_that_is_too_long_for_messages_is_refused_in_words(bare: Site) -> None:
+def test_a_path_that_is_too_long_for_messages_is_refused_with_the_reason(bare: Site) -> None:
     fits = os.path.join(bare.directory, "/".join(["x" * 100] * 4))[:400].rstrip("/")
     assert "at most 400" in bare.mas("init", f"{fits}{'x' * 100}", code=2, cwd=bare.directory).stderr
     bare.root = bare.env["MAS_WORKSPACE_ROOT"] = fits

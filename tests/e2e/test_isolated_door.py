@@ -60,7 +60,7 @@ def test_all_that_agents_do_works_with_nothing_but_the_address(served: Served) -
     assert os.listdir(os.path.join(site.directory, "cell")) == ["sessions"]
 
 
-def test_without_a_server_an_isolated_agent_is_told_what_to_run_outside(site: Site) -> None:
+def test_without_a_server_the_error_in_an_isolated_agent_says_what_to_run_outside(site: Site) -> None:
     session = site.start("--team", "pair")
     mas = shut_in(site, session, "21")
     for args in (["send", "23", "x"], ["show"], ["wait", "23"]):

@@ -110,7 +110,7 @@ def test_a_session_keeps_what_it_was_started_with_through_stop_restore_and_clone
     assert re.search(r"^limits +memory 2 GiB, disk 1 GiB; each agent: processes 64$", shown, re.MULTILINE)
 
 
-def test_every_listing_tells_the_tier(lower: Site) -> None:
+def test_every_listing_shows_the_tier(lower: Site) -> None:
     session = lower.start(*SOLO)
     clone = lower.mas("clone", session).stdout.strip()
     tiers = {info["sessionId"]: info["tier"] for info in lower.json("list")["sessions"]}
@@ -125,7 +125,7 @@ def test_every_listing_tells_the_tier(lower: Site) -> None:
     assert {info["sessionId"]: info["tier"] for info in lower.json("list")["sessions"]} == tiers
 
 
-def test_a_session_of_before_is_read_as_one_of_which_nothing_is_known(site: Site) -> None:
+def test_the_tier_of_a_session_of_an_older_version_is_unknown(site: Site) -> None:
     session = site.start(*SOLO)
     site.mas("stop", session)
     body = metadata(site, session)
@@ -137,7 +137,7 @@ def test_a_session_of_before_is_read_as_one_of_which_nothing_is_known(site: Site
     assert site.json("show", session)["tier"] == "D"
 
 
-def test_the_doctor_tells_every_tier_and_what_sessions_get(site: Site) -> None:
+def test_the_doctor_lists_every_tier_and_what_sessions_get(site: Site) -> None:
     site.env["MAS_ISOLATION"] = "auto"
     checks = {check["name"]: check for check in site.json("doctor", code=None)["checks"]}
     assert checks["isolation"]["text"].startswith("tier ")

@@ -80,7 +80,7 @@ def test_the_answer_carries_the_lines_as_warnings(site: Site) -> None:
     assert answer["warnings"] == four_lines(answer["sessionId"])
 
 
-def test_nobody_else_is_told_anything(site: Site) -> None:
+def test_without_the_old_mode_there_is_no_warning(site: Site) -> None:
     site.tmux("new-session", "-d", "-s", "mas-tmux2", "sleep", "1000")
     done = site.mas("start", *ASLEEP, env={"MAS_SESSION_MODE": "isolated", "SESSION_NAME": "mine"})
     assert "Legacy" not in done.stderr

@@ -77,7 +77,7 @@ def test_an_agent_killed_for_its_memory_says_so_and_another_session_goes_on(limi
     limited.mas("restart-agent", session, "00")
 
 
-def test_a_child_that_the_kernel_kills_for_memory_is_told_and_the_agent_goes_on(limited: Site) -> None:
+def test_a_child_that_the_kernel_kills_for_memory_is_reported_and_the_agent_goes_on(limited: Site) -> None:
     needs_groups()
     script = f"sh -c '{command('hog')} slowly {400 * MIB}; echo $? >up; exec sleep 1000'"
     session = start_body(limited, {"team": "solo", "limits": {"memory": "64MiB"}}, "--command", script)
@@ -86,7 +86,7 @@ def test_a_child_that_the_kernel_kills_for_memory_is_told_and_the_agent_goes_on(
     assert read(limited.session(session, "unit", "00", "up")).strip() == "137"
 
 
-def test_forking_stops_at_the_limit_and_that_is_told(limited: Site) -> None:
+def test_forking_stops_at_the_limit_and_that_is_reported(limited: Site) -> None:
     needs_groups()
     session = start_hog(limited, {"agent": {"processes": 30}}, "forks", 100)
     path = limited.session(session, "unit", "00", "forks")
@@ -107,7 +107,7 @@ def test_processor_time_is_shared_out_as_the_limit_says(limited: Site) -> None:
     assert 0 < found["cpu"] < 0.4
 
 
-def test_a_cpu_limit_that_nobody_enforces_is_told(site: Site) -> None:
+def test_a_cpu_limit_that_cannot_be_enforced_is_reported(site: Site) -> None:
     if where := ground():
         leave(where)
         pytest.skip("it is enforced here")

@@ -39,7 +39,7 @@ def test_a_message_is_activity_and_no_reason_to_write_the_registry(site: Site) -
     assert used["lastActivity"] < stopped["lastActivity"] == stopped["stoppedAt"]
 
 
-def test_a_listing_tells_what_the_api_would(site: Site) -> None:
+def test_a_listing_has_what_the_api_would_return(site: Site) -> None:
     assert site.json("list") == {"sessions": [], "total": 0, "warnings": []}
     session = site.start(*ASLEEP, "--name", "朝の仕事")
     listing = site.json("list")
@@ -57,7 +57,7 @@ def test_a_listing_tells_what_the_api_would(site: Site) -> None:
     assert "朝の仕事" in text
 
 
-def test_show_tells_everything_about_one_session(site: Site) -> None:
+def test_show_prints_everything_about_one_session(site: Site) -> None:
     body = {"name": "two", "agents": {"units": [{"name": "ops", "manager": {}, "workers": [{"model": "m1"}]}]}}
     session = start_body(site, body, "--command", "sleep 1000")
     shown = site.json("show", session)

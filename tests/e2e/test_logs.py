@@ -21,7 +21,7 @@ def printing(site: Site) -> str:
     return session
 
 
-def test_the_session_log_tells_the_life_of_the_session(site: Site) -> None:
+def test_the_session_log_records_the_life_of_the_session(site: Site) -> None:
     session = site.start(*ASLEEP)
     site.mas("send", "--force", "--session", session, "00", "hello")
     site.mas("stop", session)
@@ -70,7 +70,7 @@ def test_following_a_log_shows_what_is_added(site: Site) -> None:
             follower.terminate()
 
 
-def test_what_has_no_log_is_told(site: Site) -> None:
+def test_a_missing_log_is_reported(site: Site) -> None:
     session = site.start(*ASLEEP)
     assert "77" in site.mas("logs", session, "77", code=3).stderr
     site.mas("logs", session, "-n", "-1", code=2)

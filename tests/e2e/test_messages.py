@@ -187,7 +187,7 @@ def test_a_message_sent_twice_by_the_same_id_is_typed_once(site: Site) -> None:
     assert [message["message"] for message in inbox(site, session)] == ["hello", "after"]
 
 
-def test_many_who_send_the_same_id_at_once_type_it_once(site: Site) -> None:
+def test_many_senders_of_the_same_id_at_once_type_it_once(site: Site) -> None:
     session = start_receivers(site)
     senders = [begin_send(site, "--session", session, "--id", ID, "00", "hello") for _ in range(5)]
     assert {sender.wait() for sender in senders} == {0}
@@ -324,7 +324,7 @@ def test_a_prompt_is_the_first_message_an_agent_gets(site: Site) -> None:
     assert "control character" in site.mas("start", "--config", "-", input=bad, code=2).stderr
 
 
-def test_damaged_messages_are_kept_and_told_of(site: Site) -> None:
+def test_damaged_messages_are_kept_and_reported(site: Site) -> None:
     session = start_receivers(site)
     site.mas("send", "--session", session, "00", "lost")
     with open(site.session(session, ".mas", "messages.db"), "wb") as file:
@@ -339,7 +339,7 @@ def test_damaged_messages_are_kept_and_told_of(site: Site) -> None:
     assert ["messages.db is damaged" in event.details["text"] for event in events if event.event == "warning"] == [True]
 
 
-def test_every_step_of_a_message_is_told_as_an_event(site: Site) -> None:
+def test_every_step_of_a_message_is_an_event(site: Site) -> None:
     session = start_receivers(site, "pair")
     site.mas("send", "--session", session, "--from", "21", "--id", ID, "23", "hello")
     site.mas("stop", session)
@@ -432,7 +432,7 @@ def test_a_message_waits_while_an_agent_works_unless_it_is_forced(site: Site) ->
     assert "later" in read(site.session(session, "unit", "00", "inbox.md"))
 
 
-def test_an_agent_that_tells_no_state_is_typed_to_only_by_force(site: Site) -> None:
+def test_an_agent_that_reports_no_state_is_typed_to_only_by_force(site: Site) -> None:
     session = site.start("--team", "solo", "--command", command("receiver"))
     wait_for_ready_line(site, session)
     refused = site.mas("send", "--session", session, "00", "hello", code=4)
@@ -462,7 +462,7 @@ def test_what_an_agent_takes_no_notice_of_is_undelivered_with_its_screen(site: S
     assert [received(site, session, "00", number) for number in (1, 2)] == [b"hello", b"after"]
 
 
-def test_a_message_for_people_is_kept_and_typed_to_nobody(site: Site) -> None:
+def test_a_message_for_people_is_kept_and_typed_to_no_agent(site: Site) -> None:
     session = start_receivers(site)
     sent = site.json("send", "--session", session, "--from", "00", "person", "all done")
     assert (sent["target"], sent["agents"], sent["deliveries"]) == ("person", [], [])
@@ -483,7 +483,7 @@ def test_a_text_can_come_from_a_file(site: Site) -> None:
         site.mas("send", "--session", session, *bad, code=2)
 
 
-def test_every_message_begins_with_who_wrote_it_to_whom(site: Site) -> None:
+def test_every_message_begins_with_its_sender_and_target(site: Site) -> None:
     session = start_receivers(site, "pair")
     site.mas("send", "--session", session, "--id", ID, "21", "!run")
     site.mas("send", "--session", session, "--from", "23", "--id", "m-00000000000000ff", "all", "/quit")

@@ -50,14 +50,14 @@ def test_a_model_can_be_a_field_of_a_run(site: Site) -> None:
     until(lambda: shows(site, "00", "model=small"), "the model")
 
 
-def test_a_model_that_nobody_takes_is_refused(site: Site) -> None:
+def test_a_model_that_no_agent_takes_is_refused(site: Site) -> None:
     assert "shell does not take a model" in site.mas("start", "--model", "large", code=2).stderr
     done = site.mas("start", "--team", "solo", "--command", "cat", "--model", "large", code=2)
     assert "generic does not take a model" in done.stderr
     assert site.statuses() == {}
 
 
-def test_those_who_take_no_model_are_named(site: Site) -> None:
+def test_agents_that_take_no_model_are_named(site: Site) -> None:
     teller(site)
     team = {**TEAM, "units": [{"name": "more", "manager": {"id": "20", "command": "cat"}}]}
     done = site.mas("start", "--config", "-", "--model", "large", input=json.dumps({"agents": team}))

@@ -85,7 +85,7 @@ def test_many_starts_at_once_never_get_the_same_name(site: Site) -> None:
         assert len(name_of(site, session)) == 1
 
 
-def test_two_sessions_of_one_name_from_an_older_version_are_told_apart_by_id_alone(site: Site) -> None:
+def test_two_sessions_of_one_name_from_an_older_version_can_only_be_named_by_id(site: Site) -> None:
     first, second = site.start(*ASLEEP, "--name", "web"), site.start(*ASLEEP, "--name", "web-2")
     for file in ("metadata.json", "config.json"):
         path = site.session(second, file)
@@ -110,7 +110,7 @@ def test_a_name_that_begins_another_sessions_id_reaches_neither(site: Site) -> N
 
 
 @pytest.mark.parametrize("name", ["mas-550e8400", "550E8400-e29b-41d4-a716-446655440000", "21", "web:21", "a/b", ".."])
-def test_a_new_name_that_means_something_else_is_refused_in_words(site: Site, name: str) -> None:
+def test_a_new_name_that_means_something_else_is_refused_with_the_reason(site: Site, name: str) -> None:
     session = site.start(*ASLEEP, "--name", "web")
     for args in (("start", *ASLEEP, "--name"), ("rename", "web"), ("clone", "web", "--name")):
         assert "Not a session's name" in site.mas(*args, name, code=2).stderr
@@ -157,7 +157,7 @@ def test_a_rename_to_a_name_that_is_taken_is_refused(site: Site) -> None:
     assert site.mas("repair", "--dry-run").stdout == ""
 
 
-def test_a_session_dropped_into_the_workspace_is_not_renamed_but_told_apart(site: Site) -> None:
+def test_a_session_dropped_into_the_workspace_keeps_its_name_and_is_named_by_id(site: Site) -> None:
     session = site.start(*ASLEEP, "--name", "web")
     site.mas("stop", session)
     copy = session.replace(session[:8], "cafecafe")

@@ -116,7 +116,7 @@ def test_a_name_that_the_token_does_not_open_is_explained(served: Served) -> Non
     )
 
 
-def test_an_agent_sees_its_inbox_its_team_and_whom_it_may_write_to(place: Site) -> None:
+def test_an_agent_sees_its_inbox_its_team_and_those_it_may_write_to(place: Site) -> None:
     session = place.start("--team", "dev")
     agent = environment_of(place, session, "21")
     place.mas("send", "22", "true")

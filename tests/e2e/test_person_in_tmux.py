@@ -240,7 +240,7 @@ def test_a_program_that_a_person_starts_in_an_agents_pane_is_not_the_agent(perso
     assert person.still_there() == set()
 
 
-def test_nothing_is_typed_to_a_program_in_an_agents_pane_even_if_the_agent_was_killed_without_a_word(
+def test_nothing_is_typed_to_a_program_in_an_agents_pane_even_if_the_agent_was_killed_without_a_trace(
     person: Person,
 ) -> None:
     site, pane = person.site, person.panes["21"]
@@ -255,7 +255,7 @@ def test_nothing_is_typed_to_a_program_in_an_agents_pane_even_if_the_agent_was_k
     assert "secret" not in site.tmux("capture-pane", "-p", "-t", pane)
 
 
-def test_a_killed_pane_is_told_and_the_others_go_on(person: Person) -> None:
+def test_a_killed_pane_is_reported_and_the_others_go_on(person: Person) -> None:
     person.does("kill-pane", "-t", person.panes["21"])
     mas = person.site.local()
     until(lambda: living(person.pids) == [person.pids[1]], "the end of the agent")

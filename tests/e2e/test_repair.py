@@ -76,7 +76,7 @@ def test_a_damaged_registry_is_rebuilt_by_the_next_command(site: Site, name: str
 
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("name", OWN)
-def test_a_damaged_file_of_a_session_is_kept_and_written_anew(site: Site, name: str, how: str) -> None:
+def test_a_damaged_file_of_a_session_is_kept_and_written_again(site: Site, name: str, how: str) -> None:
     active, stopped = two_sessions(site)
     data = {session: damage(site.session(session, name), how) for session in (active, stopped)}
     before = tree(site.root)
@@ -268,7 +268,7 @@ def test_what_is_known_of_the_isolation_of_a_running_session_is_kept(site: Site)
     assert site.json("repair")["findings"] == []
 
 
-def test_a_file_that_is_missing_is_not_said_to_be_kept(site: Site) -> None:
+def test_a_missing_file_is_not_reported_as_kept(site: Site) -> None:
     session = site.start(*ASLEEP)
     os.unlink(site.session(session, ".session"))
     (finding,) = site.json("repair")["findings"]

@@ -68,7 +68,7 @@ def test_an_agent_that_ended_goes_on_in_its_own_pane(site: Site) -> None:
     assert "restart 00" in read(site.session(session, "logs", "session.log"))
 
 
-def test_an_agent_without_a_conversation_begins_anew_and_that_is_said(site: Site) -> None:
+def test_an_agent_without_a_conversation_starts_a_new_one_and_that_is_reported(site: Site) -> None:
     session = demo(site)
     say(site, session, "/die 3")
     until(lambda: state(site, session) == "exited", "its end")
@@ -203,7 +203,7 @@ def test_an_agent_that_fails_again_and_again_stays_dead_and_says_so(site: Site) 
     until(lambda: len(events(site, session, "start")) > 3, "it counts anew")
 
 
-def test_an_agent_that_would_run_again_in_a_while_runs_again_when_told_to(site: Site) -> None:
+def test_an_agent_that_waits_to_be_started_again_can_be_restarted_at_once(site: Site) -> None:
     body = {"team": "solo", "restart": "always", "restartLimit": 1000}
     session = start_body(site, body, "--command", "sh -c 'exit 3'")
     until(

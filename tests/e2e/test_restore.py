@@ -98,7 +98,7 @@ def test_all_sessions_come_back_after_the_death_of_the_server(site: Site) -> Non
     assert site.tmux_sessions() == {tmux_name(session) for session in sessions}
 
 
-def test_only_lost_sessions_come_back_with_all_and_what_somebody_stopped_is_named(site: Site) -> None:
+def test_restore_all_restores_only_lost_sessions_and_names_the_stopped_ones(site: Site) -> None:
     stopped, *lost = (site.start(*ASLEEP) for _ in range(3))
     site.mas("stop", stopped)
     site.tmux("kill-server")
@@ -225,7 +225,7 @@ def test_a_program_that_has_gone_is_named_and_the_session_stays_stopped(site: Si
     assert site.tmux_sessions() == set()
 
 
-def test_a_damaged_configuration_is_told_and_nothing_is_opened(site: Site) -> None:
+def test_a_damaged_configuration_is_reported_and_nothing_is_opened(site: Site) -> None:
     session = start_body(site, {"team": "solo"}, "--command", command("unruly"))
     site.mas("stop", session)
     write("{", site.session(session, "config.json"))

@@ -72,7 +72,7 @@ def test_by_count_and_by_disk_the_newest_stay(site: Site) -> None:
     assert set(site.statuses()) == {sessions[0]}
 
 
-def test_who_stops_a_session_for_a_moment_finds_it_again(site: Site) -> None:
+def test_a_session_stopped_a_moment_ago_is_left_alone(site: Site) -> None:
     (session,) = stopped(site, 1)
     policy(site, maxCount=0, maxDisk=1)
     assert moved(site) == {}
@@ -112,7 +112,7 @@ def test_a_damaged_session_is_never_moved(site: Site) -> None:
     assert site.statuses() == {session: "error"}
 
 
-def test_without_a_policy_or_with_one_that_is_none_it_is_said(site: Site) -> None:
+def test_a_missing_or_invalid_policy_is_reported(site: Site) -> None:
     assert "has no retention policy" in site.mas("prune", "--policy", code=2).stderr
     policy(site, maxAge="1d")
     assert "cannot be combined with other limits" in site.mas("prune", "--policy", "--keep", "3", code=2).stderr
@@ -158,7 +158,7 @@ def test_a_session_that_was_restored_since_it_was_looked_at_goes_on(site: Site, 
     assert site.statuses() == {session: "stopped"}
 
 
-def test_an_archive_goes_by_its_file_where_nothing_else_tells_its_age(site: Site) -> None:
+def test_the_age_of_an_archive_is_that_of_its_file_if_nothing_else_shows_it(site: Site) -> None:
     (session,) = stopped(site, 1)
     site.mas("archive", session)
     os.unlink(site.path("sessions", ".mas", "archive", f"{session}.json"))

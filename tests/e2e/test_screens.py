@@ -93,7 +93,7 @@ def looks(noted: str) -> list[int]:
         return []
 
 
-def test_a_dialog_is_told_and_taken_back_and_then_a_better_source_decides(site: Site) -> None:
+def test_a_dialog_is_reported_and_withdrawn_and_then_a_better_source_decides(site: Site) -> None:
     session = provider(site, f"still={QUESTION}", "still=Welcome!", "report=state=idle", "still=A friend of the house")
     asks = ("blocked", f"trust: 1. A friend of the house; answer it in {site.root}", "screen")
     expect(site, session, *asks)
@@ -133,7 +133,7 @@ def test_a_sentence_that_a_narrow_pane_breaks_is_found(site: Site) -> None:
     expect(site, session, "blocked", f"trust: A friend of the house; answer it in {site.root}", "screen")
 
 
-def test_nobody_looks_at_the_screen_of_a_program_that_speaks_for_itself(site: Site) -> None:
+def test_the_screen_of_a_program_that_reports_by_itself_is_not_read(site: Site) -> None:
     noted = spying_tmux(site)
     session = provider(site, "report=state=idle", QUESTION, "report=state=working", "still=more")
     expect(site, session, "idle", "", "osc7501")
@@ -197,7 +197,7 @@ def test_a_hook_ends_the_silence_too(site: Site) -> None:
     assert [one[0] for one in told(site, session)] == ["starting", "unknown", "idle"]
 
 
-def test_nobody_waits_for_a_program_that_a_person_must_answer_first(site: Site) -> None:
+def test_the_start_timeout_counts_from_the_close_of_a_dialog(site: Site) -> None:
     session = provider(site, f"still={QUESTION}", "still=Welcome!", more=f"start_timeout = 2\n{DIALOGS}")
     until(lambda: state(site, session)[0] == "blocked", "the question")
     go_on(site, session)
@@ -205,7 +205,7 @@ def test_nobody_waits_for_a_program_that_a_person_must_answer_first(site: Site) 
     assert [one[0] for one in told(site, session)] == ["starting", "blocked", "starting", "unknown"]
 
 
-def test_a_screen_at_rest_tells_the_state_where_nothing_else_does(site: Site) -> None:
+def test_a_screen_at_rest_shows_the_state_if_nothing_else_does(site: Site) -> None:
     screens = (
         "loading",
         "still=READY",
@@ -228,7 +228,7 @@ def test_a_screen_at_rest_tells_the_state_where_nothing_else_does(site: Site) ->
     expect(site, session, "idle", "", "screen")
 
 
-def test_a_dialog_leads_to_what_the_screen_tells_then(site: Site) -> None:
+def test_after_a_dialog_the_screen_decides_again(site: Site) -> None:
     session = provider(site, f"still={QUESTION}", "still=READY", sources="", more=STATES + DIALOGS)
     until(lambda: state(site, session)[0] == "blocked", "the question")
     go_on(site, session)

@@ -73,7 +73,7 @@ def test_its_address_can_be_asked_for_at_once(by_itself: Site) -> None:
     assert url.startswith(listening(by_itself)["url"])
 
 
-def test_where_none_is_coming_nobody_waits_for_one(site: Site) -> None:
+def test_no_command_waits_for_a_server_that_does_not_come(site: Site) -> None:
     site.start()
     done = site.mas("url", code=7, timeout=10)
     assert "mas serve --detach" in done.stderr
@@ -92,7 +92,7 @@ def test_restore_and_a_started_clone_bring_it_up_too(by_itself: Site) -> None:
 
 
 @pytest.mark.parametrize("how", ["flag", "environment", "config"])
-def test_whoever_wants_none_gets_none(by_itself: Site, how: str) -> None:
+def test_no_server_starts_if_the_setting_says_so(by_itself: Site, how: str) -> None:
     if how == "config":
         with open(by_itself.path("config.json"), encoding="utf-8") as file:
             config = json.load(file)
@@ -105,7 +105,7 @@ def test_whoever_wants_none_gets_none(by_itself: Site, how: str) -> None:
     assert info_of(by_itself) is None
 
 
-def test_a_word_that_is_no_setting_is_refused(site: Site) -> None:
+def test_an_unknown_setting_is_refused(site: Site) -> None:
     assert "it can be: auto, off" in site.mas("start", env={"MAS_SERVER": "perhaps"}, code=2).stderr
 
 

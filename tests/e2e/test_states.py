@@ -53,7 +53,7 @@ def told(site: Site, session: str) -> list[tuple[str, str, str]]:
     return [(one["state"], one["stateText"], one["stateSource"]) for one in agents]
 
 
-def test_an_agent_that_has_said_nothing_yet_is_starting(site: Site) -> None:
+def test_an_agent_that_has_reported_nothing_yet_is_starting(site: Site) -> None:
     session = provider(site, "hello")
     expect(site, session, "starting", "launched", "launcher")
 
@@ -90,7 +90,7 @@ def test_a_program_of_ones_own_reports_no_state(site: Site) -> None:
     expect(site, session, "unknown", "running; reports no state", "tmux")
 
 
-def test_an_agent_that_ended_is_exited_whatever_it_said_last(site: Site) -> None:
+def test_an_agent_that_exited_is_exited_whatever_it_reported_last(site: Site) -> None:
     session = provider(site, report("state=working"))
     expect(site, session, "working", "", "osc7501")
     site.tmux("send-keys", "-t", agent(site, session)["pane"], "q")
@@ -98,7 +98,7 @@ def test_an_agent_that_ended_is_exited_whatever_it_said_last(site: Site) -> None
     assert state(site, session) == ("exited", "exit status 0", "tmux")
 
 
-def test_an_agent_whose_launcher_was_killed_is_exited_and_starts_anew(site: Site) -> None:
+def test_an_agent_whose_launcher_was_killed_is_exited_and_can_be_restarted(site: Site) -> None:
     session = provider(site, report("state=working"))
     expect(site, session, "working", "", "osc7501")
     (launcher,) = pane_pids(site, session)
@@ -163,7 +163,7 @@ def events(site: Site, session: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
-def test_hooks_are_noted_and_tell_states(site: Site) -> None:
+def test_hooks_are_recorded_and_report_states(site: Site) -> None:
     session = provider(site, "hello", sources='"osc7501","hooks"', more=HOOKS)
     expect(site, session, "starting", "launched", "launcher")
     hook(site, session, "Start")
@@ -212,7 +212,7 @@ def test_a_title_says_nothing_to_the_workspace_once_hooks_have_spoken(site: Site
     assert [one[2] for one in told(site, session)] == ["launcher", "hooks"]
 
 
-def test_a_hook_disturbs_nobody_whatever_it_gets(site: Site) -> None:
+def test_a_hook_never_fails_whatever_it_gets(site: Site) -> None:
     session = provider(site, "hello", sources='"hooks"', more=HOOKS)
     expect(site, session, "starting", "launched", "launcher")
     for payload in ("", "null", "[]", "{", '{"prompt": 1, "tool_input": [], "tool_name": {}}', "[" * 200_000, "\x00"):

@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named_with_the_next_command(site: Site) -> None:
     os.chmod(site.path("sessions"), 0o755)
 
 
-def test_a_missing_tmux_is_told_and_starting_is_refused_with_its_own_code(site: Site) -> None:
+def test_a_missing_tmux_is_reported_and_starting_is_refused_with_its_own_code(site: Site) -> None:
     bare_path = os.path.join(site.directory, "bin")
     os.makedirs(bare_path)
     env = {"PATH": bare_path}

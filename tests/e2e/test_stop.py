@@ -123,7 +123,7 @@ def test_the_only_active_session_need_not_be_named(site: Site) -> None:
     site.mas("stop", code=2)
 
 
-def test_one_failure_among_several_is_told_and_the_rest_is_done(site: Site) -> None:
+def test_one_failure_among_several_is_reported_and_the_rest_is_done(site: Site) -> None:
     broken, whole = site.start(*ASLEEP), site.start(*ASLEEP)
     write("{", site.session(broken, "metadata.json"))
     done = site.mas("stop", broken, whole, code=1)

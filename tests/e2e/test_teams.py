@@ -75,7 +75,7 @@ def test_a_refused_message_is_not_kept_and_people_are_never_refused(site: Site) 
     assert texts[before:] == ["yes"]
 
 
-def test_a_broken_team_file_is_told_and_stands_in_nobodys_way(site: Site) -> None:
+def test_a_broken_team_file_is_reported_and_disturbs_no_other_team(site: Site) -> None:
     own_team(site, "units = 7")
     assert "shop.toml: units must be a list" in site.mas("teams").stdout
     assert "units must be a list" in site.mas("start", "--team", "shop", code=2).stderr

@@ -35,7 +35,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(site: Site) -> None:
     assert os.path.basename(unit) not in checked.stderr, checked.stderr
 
 
-def test_where_no_systemd_runs_for_the_user_it_is_said(site: Site) -> None:
+def test_without_systemd_for_the_user_mas_says_so(site: Site) -> None:
     runtime = os.path.join(site.directory, "run")
     without = site.mas("serve", "--install-unit", env={"XDG_RUNTIME_DIR": runtime})
     assert "systemd is not running for this user" in without.stderr

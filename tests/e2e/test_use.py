@@ -58,7 +58,7 @@ def test_memory_is_within_a_tenth_of_the_truth(site: Site, words: tuple[Any, ...
     assert (one["id"], one["memory"], one["processes"]) == ("00", found["memory"], processes)
 
 
-def test_a_busy_agent_and_an_idle_one_are_told_apart(site: Site) -> None:
+def test_a_busy_agent_and_an_idle_one_are_distinguished(site: Site) -> None:
     busy, idle = start_hog(site, "spin"), site.start(*ASLEEP)
     found = {one["sessionId"]: one for one in site.json("stats")["sessions"]}
     assert found[busy]["cpu"] > 0.2 > 0.1 > found[idle]["cpu"]
@@ -76,7 +76,7 @@ def test_time_of_processes_that_have_ended_still_counts(site: Site) -> None:
     assert use(site, session)["processes"] == 2
 
 
-def test_totals_and_the_machine_are_told_too(site: Site) -> None:
+def test_totals_and_the_machine_are_shown_too(site: Site) -> None:
     sessions = [site.start(*ASLEEP) for _ in range(2)]
     found = site.json("stats")
     for key in ("memory", "processes", "disk"):
@@ -114,7 +114,7 @@ def test_watching_looks_again_until_interrupted(site: Site) -> None:
     assert "\x1b" not in rest
 
 
-def test_a_server_tells_the_same_and_what_was_taken_since_the_last_look(served: Served) -> None:
+def test_a_server_returns_the_same_and_what_was_used_since_the_last_look(served: Served) -> None:
     site = served.site
     session = start_hog(site, "spin")
     client = served.client()
@@ -133,7 +133,7 @@ def test_a_server_tells_the_same_and_what_was_taken_since_the_last_look(served: 
     assert f'"{session}"' in there.stdout
 
 
-def test_where_the_system_tells_nothing_of_processes_tmux_says_who_lives(
+def test_if_the_system_shows_no_processes_tmux_says_which_agents_run(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = site.start(*ASLEEP)

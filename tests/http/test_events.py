@@ -142,7 +142,7 @@ def add(store: Events, *numbers: int, **details: Any) -> None:
         store.add("message", number=number, **details)
 
 
-def test_without_an_id_one_hears_what_happens_from_now_on(served: Served, store: Events) -> None:
+def test_without_an_id_a_listener_gets_what_happens_from_now_on(served: Served, store: Events) -> None:
     add(store, 1)
     with listening(served) as listener:
         # Where it is: whoever is cut off before anything happened can go on from there.
@@ -174,7 +174,7 @@ def test_from_the_oldest_kept_on(served: Served, store: Events) -> None:
         assert listener.numbers(1) == [1500]
 
 
-def test_who_was_away_for_more_than_is_at_hand_misses_nothing(served: Served, store: Events) -> None:
+def test_a_listener_that_was_away_longer_than_the_buffer_misses_nothing(served: Served, store: Events) -> None:
     add(store, 0)
     with listening(served, "0") as listener:
         here = listener.next().id
@@ -185,7 +185,7 @@ def test_who_was_away_for_more_than_is_at_hand_misses_nothing(served: Served, st
         assert listener.numbers(1499) == list(range(1, 1500))
 
 
-def test_who_was_there_when_the_server_began_misses_nothing_either(site: Site, store: Events) -> None:
+def test_a_listener_with_an_id_from_before_the_server_started_misses_nothing(site: Site, store: Events) -> None:
     add(store, 0)
     here = store.read(None, 1).last
     with serving(site) as served:
@@ -247,7 +247,7 @@ def test_a_question_that_makes_no_sense_is_refused(served: Served, query: dict[s
     assert httpx.get(served.url, params=query).status_code == 422
 
 
-def test_who_missed_what_was_dropped_is_told_first(
+def test_a_listener_that_missed_dropped_events_learns_that_first(
     served: Served, store: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eventlog, "SEGMENT_SIZE", 300)
@@ -265,7 +265,7 @@ def test_who_missed_what_was_dropped_is_told_first(
         assert listener.next().event == "gap"
 
 
-def test_many_listeners_hear_all_of_many_writers(served: Served, store: Events) -> None:
+def test_many_listeners_get_all_events_of_many_writers(served: Served, store: Events) -> None:
     heard: dict[int, list[int]] = {}
 
     def listen(name: int, listener: Listener) -> None:
@@ -301,7 +301,7 @@ def test_slow_listeners_hold_nothing_and_lose_nothing(served: Served, store: Eve
             assert listener.numbers(count) == list(range(count))
 
 
-def test_a_slow_listener_is_told_when_the_store_went_on_without_it(
+def test_a_slow_listener_learns_when_the_store_went_on_without_it(
     served: Served, store: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(store, 0)
@@ -321,7 +321,7 @@ def test_a_slow_listener_is_told_when_the_store_went_on_without_it(
         assert gaps >= 1
 
 
-def test_silence_is_broken_now_and_then_also_for_who_wants_little(
+def test_keep_alives_come_even_to_a_listener_that_wants_few_events(
     served: Served, store: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (http_feed, http_events):
@@ -346,14 +346,14 @@ def test_the_end_of_the_server_ends_all_streams(site: Site, store: Events, monke
         assert all(listener.ends() for listener in listeners)
 
 
-def test_who_goes_away_is_forgotten_at_once(served: Served) -> None:
+def test_a_listener_that_leaves_is_forgotten_at_once(served: Served) -> None:
     with listening(served) as listener:
         listener.next()
         assert served.server_state.tasks
     until(lambda: not served.server_state.tasks, "the end of the stream")
 
 
-def test_a_server_that_comes_before_the_first_event_hears_it(served: Served, store: Events) -> None:
+def test_a_server_started_before_the_first_event_gets_it(served: Served, store: Events) -> None:
     with listening(served) as listener:
         assert listener.next().id == "0"
         add(store, 1)
@@ -379,7 +379,9 @@ def none_left() -> None:
     raise OSError(24, "too many")
 
 
-def test_events_come_where_the_kernel_does_not_tell(site: Site, store: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_come_if_the_kernel_reports_no_changes(
+    site: Site, store: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch, "Inotify", none_left)
     with serving(site) as served, listening(served) as listener:
         listener.next()

@@ -65,7 +65,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("moment", MOMENTS, ids=repr)
-def test_a_start_that_was_cut_short_is_whole_or_not_there(served: Served, moment: Moment) -> None:
+def test_a_start_that_was_cut_short_is_whole_or_undone(served: Served, moment: Moment) -> None:
     with _Sent(served, "POST /runs", BODY, "Idempotency-Key: once"):
         until(lambda: moment.has_come(served), moment.name)
         served.kill()
@@ -221,7 +221,7 @@ def test_a_killed_server_leaves_no_helpers_and_its_agents_alone(served: Served) 
     check_world(served.site)
 
 
-def test_work_that_was_cut_short_is_finished_by_a_server_that_nobody_asks_anything(served: Served) -> None:
+def test_work_that_was_cut_short_is_finished_by_a_server_without_any_request(served: Served) -> None:
     session = served.site.start("--no-server", "--team", "solo", "--command", "sleep 1000")
     intent = {"session_id": session, "verb": "stop", "pid": 1, "at": "2026-01-01T00:00:00Z", "socket": None}
     with open(served.site.path("sessions", ".mas", "intents", session), "w", encoding="utf-8") as file:

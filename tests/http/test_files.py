@@ -95,7 +95,7 @@ def test_a_download_of_a_file_that_becomes_shorter_breaks_off(place: Place) -> N
             answer.read()
 
 
-def test_any_name_can_be_told(place: Place) -> None:
+def test_any_name_can_be_listed(place: Place) -> None:
     for name in ("ü & ?#%.txt", 'a"b\\c', "new\nline", "-x", "日本"):
         place.put(name, name.encode())
         assert place.file(f"unit/00/{name}").content == name.encode()
@@ -145,7 +145,7 @@ def test_only_what_agents_work_on_is_shown(place: Place, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["unit/nothing", "unit/00/nothing", "unit/00/x/y/z", f"unit/{'a' * 300}", "unit/\ufffd"]
 )
-def test_what_is_not_there_is_not_found(place: Place, path: str) -> None:
+def test_a_missing_file_is_not_found(place: Place, path: str) -> None:
     assert place.file(path).status_code == 404
     assert place.files(path).status_code == 404
 
@@ -272,7 +272,7 @@ def test_a_listing_of_a_busy_directory_leaves_out_what_has_gone(place: Place) ->
 
 
 @pytest.mark.parametrize("how", ["link", "directory", "pipe"])
-def test_a_log_that_is_none_is_neither_read_nor_waited_for(shared: Served, how: str) -> None:
+def test_what_is_not_a_log_is_neither_read_nor_waited_for(shared: Served, how: str) -> None:
     place = Place(shared)
     client = shared.client()
     client.post(f"/sessions/{place.session}/stop")

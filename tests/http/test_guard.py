@@ -284,7 +284,7 @@ def test_a_refusal_ends_what_was_sent_behind_it(shared: Served) -> None:
     assert shared.client().get("/sessions").json()["total"] == 0
 
 
-def test_a_token_is_never_told_again(shared: Served) -> None:
+def test_a_token_is_never_shown_again(shared: Served) -> None:
     client = shared.client()
     answers = [
         client.get("/sessions", params={"status": shared.token[:8]}).text,

@@ -92,7 +92,7 @@ class TestBodies:
             wire.sendall(request(hasty, "POST /runs", how))
             assert parsed(_dripped(wire, b"1\r\n \r\n" if "chunked" in how else b" ")).status == 408
 
-    def test_one_that_nobody_wants_has_a_deadline_too(self, hasty: Served) -> None:
+    def test_an_unwanted_body_has_a_deadline_too(self, hasty: Served) -> None:
         """Even where the answer needs no body, and no token."""
         head = b"POST /health HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
         with connect(hasty) as wire:
@@ -146,7 +146,7 @@ def test_a_connection_that_nothing_comes_from_is_closed(hasty: Served) -> None:
         assert rest_of(wire) == b""
 
 
-def test_an_answer_that_nobody_reads_is_given_up(hasty: Served) -> None:
+def test_a_response_that_is_not_read_is_given_up(hasty: Served) -> None:
     """Asked for more than fits between the two ends, and never listened to."""
     session = hasty.site.start()
     with open(hasty.site.session(session, "unit", "00", "large"), "wb") as file:
@@ -162,7 +162,7 @@ def test_an_answer_that_nobody_reads_is_given_up(hasty: Served) -> None:
     hasty.client().post(f"/sessions/{session}/stop")
 
 
-def test_who_asks_far_ahead_of_the_answers_is_cut_off(hasty: Served) -> None:
+def test_a_client_that_asks_far_ahead_of_the_responses_is_cut_off(hasty: Served) -> None:
     memory = psutil.Process(hasty.pid).memory_info
     before = memory().rss
     asked = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000
@@ -213,7 +213,7 @@ class TestRates:
         finally:
             served.close()
 
-    def test_who_tries_tokens_waits_and_who_has_one_does_not(self, site: Site) -> None:
+    def test_a_client_that_guesses_tokens_waits_and_one_with_a_token_does_not(self, site: Site) -> None:
         served = impatient(site, failed_rate=0.001, failed_burst=5)
         try:
             guesser = served.client("guess")
@@ -266,7 +266,7 @@ class TestConnections:
         finally:
             served.close()
 
-    def test_many_who_ask_at_once_all_get_an_answer(self, shared: Served) -> None:
+    def test_many_requests_at_once_all_get_a_response(self, shared: Served) -> None:
         statuses: list[int] = []
 
         def ask_some() -> None:

@@ -118,7 +118,7 @@ def test_tls_is_really_spoken_and_the_cookie_stays_with_it(site: Site, certifica
         assert served.on_socket().get("/sessions").status_code == 200
 
 
-def test_a_certificate_that_is_none_is_told(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_invalid_certificate_is_reported(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = str(tmp_path_factory.mktemp("tls") / "cert.pem")
     with open(path, "w", encoding="utf-8") as file:
         file.write("not a certificate")
@@ -128,7 +128,7 @@ def test_a_certificate_that_is_none_is_told(site: Site, tmp_path_factory: pytest
     assert path in done.stderr
 
 
-def test_what_a_proxy_says_is_believed_only_if_told_so(site: Site, shared: Served) -> None:
+def test_what_a_proxy_says_is_believed_only_if_configured(site: Site, shared: Served) -> None:
     told = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9", "Host": "mas.example"}
     login = shared.client().post("/login-codes").json()["code"]
     assert shared.client("").get("/login", params={"code": login}, headers=told).status_code == 403
@@ -189,7 +189,7 @@ class TestSocketFile:
             for directory in _up(served.socket, bare.directory):
                 os.chmod(directory, 0o700)
 
-    def test_who_is_at_the_other_end_is_asked_of_the_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_kernel_says_which_user_is_at_the_other_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         here, there = socket.socketpair(socket.AF_UNIX)
         with here, there:
             assert _may_use(here)
@@ -201,7 +201,7 @@ class TestSocketFile:
 class TestOneServer:
     """A workspace has one server at most."""
 
-    def test_a_second_one_is_refused_and_told_of_the_first(self, served: Served) -> None:
+    def test_a_second_one_is_refused_and_the_error_names_the_first(self, served: Served) -> None:
         for how in ([], ["--detach"]):
             done = served.site.mas("serve", "--port", "0", *how, code=None)
             assert done.returncode != 0
@@ -261,7 +261,7 @@ class TestOneServer:
         assert not {"api.sock", "server.json"} & set(os.listdir(server))
         assert not os.path.exists(site.path("logs", "api.pid"))
 
-    def test_the_token_is_not_in_the_words_of_one_in_the_background(self, site: Site) -> None:
+    def test_a_server_in_the_background_does_not_print_the_token(self, site: Site) -> None:
         info = site.json("serve", "--detach", "--port", "0")
         try:
             token = site.mas("token").stdout.strip()

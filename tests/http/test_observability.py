@@ -24,7 +24,7 @@ def lines(path: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.startswith("{")]
 
 
-def test_the_numbers_tell_sessions_agents_messages_requests_and_disk(served: Served) -> None:
+def test_the_metrics_count_sessions_agents_messages_requests_and_disk(served: Served) -> None:
     session = served.site.start("--team", "pair", "--provider", "demo")
     stopped = served.site.start("--team", "solo", "--command", "cat")
     served.site.mas("stop", stopped)
@@ -76,6 +76,6 @@ def test_every_request_has_a_line_and_those_about_a_session_one_in_its_own_log_t
     assert list(own) == ["mine-1"]
 
 
-def test_a_refusal_names_the_request_that_the_log_tells_of(served: Served) -> None:
+def test_a_refusal_has_the_request_id_that_is_in_the_log(served: Served) -> None:
     refused = served.client("").get("/sessions", headers={"X-Request-ID": "who-am-i"}).json()
     assert (refused["requestId"], refused["code"]) == ("who-am-i", "unauthorized")

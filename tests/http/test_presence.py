@@ -75,7 +75,7 @@ def test_a_server_that_goes_late_leaves_that_of_a_workspace_made_again_alone(pau
         assert not any(os.path.exists(site.path(*names)) for names in ANNOUNCED)
 
 
-def test_one_whose_word_was_removed_is_named_and_can_be_stopped(served: Served) -> None:
+def test_one_whose_file_was_removed_is_named_and_can_be_stopped(served: Served) -> None:
     site = served.site
     server = site.path("sessions", ".mas", "server")
     os.unlink(os.path.join(server, "server.json"))

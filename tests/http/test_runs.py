@@ -24,7 +24,7 @@ from tests.served import Served
         ({"agents": {"metaManager": {"limits": {"memory": "2 apples"}}}}, "body.agents.metaManager.limits.memory"),
     ],
 )
-def test_a_run_that_is_refused_is_told_which_field_was_wrong(shared: Served, body: Any, where: str) -> None:
+def test_the_refusal_of_a_run_names_the_wrong_field(shared: Served, body: Any, where: str) -> None:
     refusal = shared.client().post("/runs", json=body)
     assert refusal.status_code == 422
     assert [error["where"] for error in refusal.json()["errors"]] == [where]

@@ -151,7 +151,7 @@ def test_a_code_is_good_for_no_longer_when_the_clock_is_set_back(access: Access,
     assert not access.spend_code(code)
 
 
-def test_codes_that_nobody_uses_do_not_pile_up(access: Access) -> None:
+def test_unused_codes_do_not_pile_up(access: Access) -> None:
     codes = [access.new_code() for _ in range(1000)]
     assert sum(access.spend_code(code) for code in codes) == 64
     assert len(set(codes)) == 1000

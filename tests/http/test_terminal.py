@@ -95,7 +95,7 @@ def test_two_viewers_see_the_same_and_either_may_type(site: Site, server: Server
 FLOOD = 24 << 20
 
 
-def test_a_viewer_that_stops_reading_slows_nobody_and_is_shown_the_screen_when_it_reads_again(
+def test_a_viewer_that_stops_reading_slows_no_other_and_gets_the_screen_when_it_reads_again(
     site: Site, server: Server
 ) -> None:
     go = os.path.join(site.directory, "go")
@@ -138,7 +138,7 @@ def test_a_viewer_that_says_what_it_has_drawn_is_not_sent_more_than_it_can_take(
         assert len(viewer.screens[-1]) == 2
 
 
-def test_a_log_that_starts_anew_loses_nothing(site: Site, server: Server) -> None:
+def test_a_log_that_starts_again_loses_nothing(site: Site, server: Server) -> None:
     size = 33 << 20
     session_id = echo(site)
     path = site.session(session_id, "logs", "agent-00.log")
@@ -159,7 +159,7 @@ def test_a_log_that_starts_anew_loses_nothing(site: Site, server: Server) -> Non
         assert bytes(viewer.bytes[-1]) == wanted
 
 
-def test_an_agent_that_ends_is_shown_with_its_last_words_and_its_status(site: Site, server: Server) -> None:
+def test_an_agent_that_exits_is_shown_with_its_last_output_and_its_status(site: Site, server: Server) -> None:
     session_id = start(site, "sh -c 'read x; echo last words; exit 7'")
     with server.watch(session_id) as viewer:
         viewer.screen()
@@ -263,7 +263,7 @@ def test_ids_that_cannot_be_are_refused_before_anything_is_touched(server: Serve
             assert viewer.said[-1]["code"] == "bad-input"
 
 
-def test_what_is_not_there_is_said_to_be_unknown(site: Site, server: Server) -> None:
+def test_what_does_not_exist_is_reported_as_unknown(site: Site, server: Server) -> None:
     session_id = echo(site)
     for unknown, name, code in ((str(uuid4()), "00", "session-not-found"), (session_id, "77", "agent-not-found")):
         with server.watch(unknown, name) as viewer:
@@ -338,7 +338,7 @@ def test_frames_that_ask_for_what_cannot_be_are_refused_one_by_one(
         viewer.wait_for(b"still here", -1 if channel is None else channel)
 
 
-def test_a_socket_has_so_many_channels_and_no_more(site: Site, server: Server) -> None:
+def test_a_socket_has_a_limited_number_of_channels(site: Site, server: Server) -> None:
     session_id = echo(site)
     with server.many() as viewer:
         for number in range(257):

@@ -142,7 +142,7 @@ def _type_until_closed(terminal: ClientConnection) -> None:
                 break
 
 
-def test_a_damaged_token_lets_nobody_in(served: Served) -> None:
+def test_a_damaged_token_admits_no_caller(served: Served) -> None:
     """Whatever is in the file: it could be guessed, and so could every cookie made with it."""
     path = served.site.path("sessions", ".mas", "server", "token")
     browser = _signed_in(served)
@@ -344,7 +344,7 @@ class TestAgents:
             assert ask(shared, request(shared, f"GET {path}", proof_bytes, token=False)).status == 401, token
 
 
-def test_who_somebody_is_depends_on_the_whole_token(site: Site) -> None:
+def test_a_callers_identity_depends_on_the_whole_token(site: Site) -> None:
     access = _access_of(site)
     owner = access.owner_token()
     assert access.who(owner) is OWNER

@@ -138,7 +138,7 @@ def test_a_directory_that_took_the_place_of_another_is_watched_by_the_kernel(pla
 
 
 @pytest.mark.usefixtures("no_inotify")
-def test_where_the_kernel_does_not_tell_one_looks_again_and_again(place: str) -> None:
+def test_if_the_kernel_reports_no_changes_the_file_is_looked_at_again_and_again(place: str) -> None:
     wakes(place, lambda: grow(place, "file"), lambda: grow(place, "file"))
 
 
@@ -172,7 +172,7 @@ def test_each_viewer_is_woken_by_its_own_log_only(place: str) -> None:
     run(work)
 
 
-def test_a_log_that_starts_anew_wakes(place: str) -> None:
+def test_a_log_that_starts_again_wakes(place: str) -> None:
     async def work(watches: Watches) -> None:
         log = os.path.join(place, "agent-00.log")
         grow(log)
@@ -185,7 +185,7 @@ def test_a_log_that_starts_anew_wakes(place: str) -> None:
     run(work)
 
 
-def test_when_nobody_watches_nothing_is_kept_open(place: str) -> None:
+def test_without_watchers_nothing_is_kept_open(place: str) -> None:
     async def work(watches: Watches) -> None:
         before = opened()
         for _ in range(3):
@@ -199,7 +199,7 @@ def test_when_nobody_watches_nothing_is_kept_open(place: str) -> None:
     run(work)
 
 
-def test_those_who_wait_look_by_themselves_while_the_listener_is_down_and_are_woken_again_after(
+def test_waiters_look_by_themselves_while_the_listener_is_down_and_are_woken_again_after(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.05)

@@ -166,7 +166,7 @@ def test_an_agent_waits_for_others_and_for_their_replies(place: tuple[Site, str,
     way(work)
 
 
-def test_what_is_refused_is_an_error_in_our_words(place: tuple[Site, str, Callable[[Work], None]]) -> None:
+def test_a_refusal_is_an_error_of_mas(place: tuple[Site, str, Callable[[Work], None]]) -> None:
     site, session, way = place
 
     async def work(client: Client) -> None:
@@ -240,7 +240,7 @@ def test_programs_of_either_generation_of_the_protocol_are_understood(served: Se
     over_stdio(site, env, mode=mode)(work)
 
 
-def test_nobody_comes_in_without_a_token(served: Served) -> None:
+def test_no_caller_is_admitted_without_a_token(served: Served) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     assert served.client("").post("/mcp", json=body).status_code == 401
     assert served.client("mas-agent.x").post("/mcp", json=body).status_code == 401
@@ -264,7 +264,7 @@ def test_an_agents_tools_follow_the_server_as_it_goes_and_comes_back(served: Ser
     assert "with the next" in site.mas("logs", session).stdout
 
 
-def test_the_server_loads_nothing_for_it_before_somebody_comes(served: Served) -> None:
+def test_the_server_loads_nothing_for_it_before_the_first_caller(served: Served) -> None:
     def has_sdk() -> bool:
         with open(f"/proc/{served.pid}/maps", encoding="utf-8") as file:
             return "cryptography" in file.read()

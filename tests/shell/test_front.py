@@ -55,7 +55,7 @@ def test_old_spellings_are_passed_on_as_new_ones(bare: Site, typed: str, meant: 
     assert passed(bare, *typed.split()) == f"mas:[{']['.join(meant.split())}]"
 
 
-def test_every_word_arrives_as_it_was(bare: Site) -> None:
+def test_every_argument_arrives_unchanged(bare: Site) -> None:
     words = ["send", "00", "", "two words", "$(touch pwned)", "*", "new\nline", "--", "-x", "'\""]
     assert passed(bare, *words) == "mas:" + "".join(f"[{word}]" for word in words)
 
@@ -69,7 +69,7 @@ def test_help_is_the_fronts_own(bare: Site) -> None:
     assert "usage:" in alone.stderr
 
 
-def test_mas_is_the_one_told_then_the_one_beside_then_the_one_on_the_path(bare: Site) -> None:
+def test_mas_is_the_one_given_then_the_one_beside_then_the_one_on_the_path(bare: Site) -> None:
     checkout = os.path.join(bare.directory, "checkout")
     front = copied(checkout)
     told = program(f"{bare.directory}/told", ECHO.format(name="told"))

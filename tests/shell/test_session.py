@@ -134,7 +134,7 @@ def test_what_the_session_file_says_is_set_and_none_of_it_is_run(site: Site) -> 
 @pytest.mark.parametrize(
     "line", ["no pair", "X=$(touch pwned)", "X=a b", "X='a' touch pwned 'b'", "SESSION_ID=550e8400", "X='"]
 )
-def test_a_session_file_that_is_none_is_refused_and_changes_nothing(site: Site, line: str) -> None:
+def test_an_invalid_session_file_is_refused_and_changes_nothing(site: Site, line: str) -> None:
     session = site.start()
     with open(site.session(session, ".session"), "a", encoding="utf-8") as file:
         file.write(f"{line}\n")

@@ -128,7 +128,7 @@ def test_every_step_is_announced_before_it_is_taken(machine: Machine) -> None:
     assert all("(" in line for line in said), "how long it takes, or how much it is, is not said"
 
 
-def test_pip_does_not_build_the_page_where_nobody_sees_its_progress(machine: Machine) -> None:
+def test_pip_does_not_build_the_page_if_its_progress_is_not_shown(machine: Machine) -> None:
     seen = os.path.join(machine.tree, "seen")
     keeps = f'*"-e .") echo "$MAS_SKIP_WEB" >{seen};;'
     machine.has("python3", f'case "$*" in "-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python;; {keeps} esac')

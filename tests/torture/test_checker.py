@@ -228,7 +228,7 @@ def test_damage_is_seen(scene: Scene, kind: str) -> None:
     assert any(words in problem for problem in found), found
 
 
-def test_a_session_that_nobody_asked_for_is_seen(scene: Scene) -> None:
+def test_a_session_that_no_operation_started_is_seen(scene: Scene) -> None:
     entries = [entry for entry in scene.entries if entry.made != scene.stopped]
     assert any("of which nobody was told" in problem for problem in scene.problems(entries))
     cut = _entry("start", end="lost")
@@ -238,7 +238,7 @@ def test_a_session_that_nobody_asked_for_is_seen(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("verb", "words"), [("archive", "is archived, and nobody"), ("delete", "is deleted, and nobody")]
 )
-def test_a_session_that_nobody_asked_to_move_is_seen(scene: Scene, verb: str, words: str) -> None:
+def test_a_session_that_no_operation_moved_is_seen(scene: Scene, verb: str, words: str) -> None:
     entries = [entry for entry in scene.entries if entry.verb != verb]
     assert any(words in problem for problem in scene.problems(entries))
 
@@ -255,7 +255,7 @@ def test_a_copy_that_a_refused_clone_named_is_expected_stopped(scene: Scene) -> 
     assert scene.problems([*entries, clone._replace(end="refused")]) == []
 
 
-def test_a_deleted_session_may_be_gone_once_somebody_pruned(scene: Scene) -> None:
+def test_a_deleted_session_may_be_gone_after_a_prune(scene: Scene) -> None:
     _empty_trash(scene)
     assert scene.problems([*scene.entries, _entry("prune")]) == []
 
@@ -282,7 +282,7 @@ def test_a_lock_that_is_held_is_seen(scene: Scene) -> None:
         assert any("is locked" in problem for problem in scene.problems())
 
 
-def test_a_process_that_belongs_to_nobody_is_seen(scene: Scene) -> None:
+def test_a_process_that_belongs_to_no_session_is_seen(scene: Scene) -> None:
     argv = [sys.executable, "-c", f"import time  # {uuid4()}\ntime.sleep(1000)"]
     with subprocess.Popen(argv, env=scene.site.env) as process:
         try:

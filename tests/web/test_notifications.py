@@ -26,7 +26,7 @@ def background(room: Room) -> None:
     room.is_live()
 
 
-def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
+def test_an_agent_that_asks_causes_one_notification(room: Room) -> None:
     session = room.start("solo", "in-need")
     background(room)
     expect(room.row("in-need")).to_contain_text("1 idle")
@@ -45,7 +45,7 @@ def test_an_agent_that_asks_is_told_of_once(room: Room) -> None:
     site.mas("delete", session, "--yes")
 
 
-def test_a_session_that_fails_is_told_of_and_one_that_is_stopped_is_not(room: Room) -> None:
+def test_a_failed_session_causes_a_notification_and_a_stopped_one_does_not(room: Room) -> None:
     stopped, lost = room.start("solo", "sent-home"), room.start("solo", "let-down")
     background(room)
     expect(room.row("let-down")).to_contain_text("1 idle")

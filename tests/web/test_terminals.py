@@ -79,7 +79,7 @@ def test_an_agent_that_ended_and_one_that_hangs_are_restarted(looking: Room) -> 
     expect(looking.terminal()).to_contain_text("23> back again")
 
 
-def test_a_tile_tells_its_state_and_last_lines_to_whoever_cannot_see_them(looking: Room, team: str) -> None:
+def test_a_tile_offers_its_state_and_last_lines_to_screen_readers(looking: Room, team: str) -> None:
     looking.served.site.mas("send", "--session", team, "20", "a word to be heard")
     tile = looking.page.get_by_role("article", name=re.compile(r"^20 Development manager, idle$"))
     opening = tile.get_by_role("link", name="20 Development manager")
