@@ -15,7 +15,7 @@ function answering(response: Response | Error): { api: Api; asked: [string, Requ
   return { api, asked, out };
 }
 
-test("a refusal says what the server said", async () => {
+test("a refusal has the server's message", async () => {
   const body = { code: "bad-input", detail: "No such team", hint: "mas teams", errors: [{ where: "body.team", what: "x" }] };
   const { api } = answering(new Response(JSON.stringify(body), { status: 422 }));
   const problem = (await api.post("/runs", {}).catch((error: unknown) => error)) as Problem;
@@ -24,7 +24,7 @@ test("a refusal says what the server said", async () => {
   assert.equal(problem.mayPass, false);
 });
 
-test("no answer is a problem that may pass, and an answer that is no JSON is told by its number", async () => {
+test("no answer is a problem that may pass, and an answer that is no JSON is reported by its status", async () => {
   const problem = (await answering(new TypeError("refused")).api.get("/x").catch((error: unknown) => error)) as Problem;
   assert.equal(problem.code, "unreachable");
   assert.ok(problem.mayPass);
@@ -32,7 +32,7 @@ test("no answer is a problem that may pass, and an answer that is no JSON is tol
   assert.equal(odd.status, 502);
 });
 
-test("whoever is not signed in is told so", async () => {
+test("a caller that is not signed in learns it", async () => {
   const { api, out } = answering(new Response("{}", { status: 401 }));
   await assert.rejects(api.get("/sessions"), Problem);
   assert.equal(out.length, 1);

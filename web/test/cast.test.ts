@@ -11,7 +11,7 @@ function told(text: string): Cast {
   return cast;
 }
 
-/** A terminal that notes what is done to it, and draws when told. */
+/** A terminal that records what is done to it, and draws on request. */
 class Noted {
   said: string[] = [];
   waiting: (() => void)[] = [];

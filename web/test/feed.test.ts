@@ -59,7 +59,7 @@ test("a gap means to look at everything again", async (t) => {
   await until(() => heard.all.filter((word) => word === "anew").length === 2);
 });
 
-test("a stream that has become silent is asked for anew", async (t) => {
+test("a stream that has become silent is opened again", async (t) => {
   const server = new Server([one("1.5")]);
   const feed = new Feed(new Api(server.fetch), new Heard(), 20);
   t.after(() => feed.close());
@@ -68,7 +68,7 @@ test("a stream that has become silent is asked for anew", async (t) => {
   assert.equal(server.asked[1], "/events?after=1.5");
 });
 
-test("whoever is signed out is told so, and not asked again and again", async (t) => {
+test("a page that is signed out learns it, and does not ask again and again", async (t) => {
   const server = new Server([401]);
   const heard = new Heard();
   const feed = new Feed(new Api(server.fetch), heard);

@@ -94,7 +94,7 @@ test("what was drawn is acknowledged in pieces of 64 kB, and only once it was dr
   assert.deepEqual(wire().acks(), [90 << 10]);
 });
 
-test("after a break everything is subscribed anew, and nothing of before is acknowledged", async () => {
+test("after a break everything is subscribed again, and nothing from before is acknowledged", async () => {
   const { mux, wires, wire } = opened();
   const shown = new Shown();
   const channel = mux.subscribe("s", "21", shown);
@@ -126,7 +126,7 @@ test("keys go out behind the channel's number, high byte first, in frames the se
   for (const frame of frames) assert.equal(new DataView(frame.buffer).getUint16(0), channel.number);
 });
 
-test("the last to leave hangs up, and nobody calls again", async () => {
+test("the last to leave closes the connection, and it is not opened again", async () => {
   const { mux, wires, wire } = opened();
   const channel = mux.subscribe("s", "21", new Shown());
   wire().open();

@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 
 const stats = (status: string): Stats => ({ host: { cpu: 1 }, sessions: [{ sessionId: "s", status, cpu: 0.5, states: { idle: 1 } }] }) as unknown as Stats;
 
-test("numbers of the machine and of what runs are kept while nobody looks", async () => {
+test("numbers of the machine and of what runs are kept while they are not shown", async () => {
   let status = "active";
   const api = new Api((where) => Promise.resolve(new Response(where === "/metrics" ? 'mas_messages{state="queued"} 2\n' : JSON.stringify(stats(status)))));
   const sampler = new Sampler(api, undefined, 5);

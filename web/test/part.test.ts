@@ -4,7 +4,7 @@ import { isBinary, plain, readPart } from "../src/state/part.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-test("text is told from what is none, also where a letter is cut", () => {
+test("text is distinguished from other data, also if a letter is cut", () => {
   assert.equal(isBinary(bytes("grün\n".repeat(100)).subarray(3)), false);
   assert.equal(isBinary(bytes("")), false);
   assert.equal(isBinary(Uint8Array.of(80, 75, 0, 3)), true);

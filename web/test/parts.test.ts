@@ -39,7 +39,7 @@ test("a difference names what went and what came", () => {
 
 const agents = [["00", "meta"], ["10", "design"], ["11", "design"], ["20", "development"], ["21", "development"]].map(([id = "", unit = ""]) => ({ id, unit }));
 
-test("a message moves up to whom both answer to, and down again", () => {
+test("a message moves up to the common manager, and down again", () => {
   const nodes = layout(agents);
   const way = (from: string, to: string): string => route(nodes, from, to).map((node) => node.id).join(" ");
   assert.equal(way("11", "21"), "11 10 00 20 21");

@@ -6,7 +6,7 @@ import { SharedFeed, type Channel, type Lock, type Patient, type Word } from "..
 import type { MasEvent } from "../src/protocol/shapes.ts";
 import { until } from "./until.ts";
 
-/** A server with a history: whoever comes with an id hears what came after it. */
+/** A server with a history: a listener with an id gets what came after it. */
 class Server {
   readonly asked: string[] = [];
   status = 200;
@@ -118,7 +118,7 @@ function opened(t: TestContext, count: number, patient?: Patient): { server: Ser
 const all = (tabs: readonly Tab[], fact: (tab: Tab) => boolean): Promise<void> => until(() => tabs.every(fact));
 const settled = (): Promise<void> => new Promise((done) => setTimeout(done, 30));
 
-test("seven tabs read one stream, and each hears all of it and loads once", async (t) => {
+test("seven tabs read one stream, and each gets all of it and loads once", async (t) => {
   const { server, tabs } = opened(t, 7);
   await all(tabs, (tab) => tab.link === "live" && tab.loads === 1);
   server.tell("1.1");
@@ -129,7 +129,7 @@ test("seven tabs read one stream, and each hears all of it and loads once", asyn
   assert.deepEqual(tabs.map((tab) => tab.feed.leads), [true, false, false, false, false, false, false]);
 });
 
-test("when the leader goes the next goes on where it was: nothing is lost, nothing told twice", async (t) => {
+test("when the leader goes the next goes on where it was: nothing is lost, nothing sent twice", async (t) => {
   const { server, browser, tabs } = opened(t, 3);
   const [first, ...rest] = tabs;
   await all(tabs, (tab) => tab.link === "live");
@@ -145,7 +145,7 @@ test("when the leader goes the next goes on where it was: nothing is lost, nothi
   assert.deepEqual(rest.map((tab) => tab.loads), [1, 1]);
 });
 
-test("a tab that was not told of an event looks at everything again", async (t) => {
+test("a tab that missed an event loads everything again", async (t) => {
   const { server, tabs } = opened(t, 3);
   const deaf = tabs[2] as Tab;
   await all(tabs, (tab) => tab.link === "live");

@@ -48,7 +48,7 @@ test("events change what is known without asking for all of it", async () => {
   assert.equal(asked.length, before);
 });
 
-test("an answer that was on its way when something was told does not take it back", async () => {
+test("an answer that was on its way when an event came does not undo it", async () => {
   let answer: () => void = () => undefined;
   const api = new Api((where) => new Promise((done) => (answer = () => done(new Response(JSON.stringify(ANSWERS[where.split("?")[0] ?? ""]))))));
   const known = new Live(api);
@@ -65,7 +65,7 @@ test("an answer that was on its way when something was told does not take it bac
   }
 });
 
-test("numbers are asked for only while somebody looks, questions only where somebody asks", async () => {
+test("numbers are loaded only while they are shown, questions only if an agent asks", async () => {
   const { live: known, asked } = live();
   const times = (where: string): number => asked.filter((one) => one === where).length;
   known.event(event({ agent: "21", state: "working" }));
@@ -102,7 +102,7 @@ test("what was asked for in vain is asked for again when the server is back", as
   assert.equal(asked.length, before);
 });
 
-test("older messages are there for whoever asks for them", async () => {
+test("older messages are loaded on request", async () => {
   const { live: known, asked } = live();
   const { session } = known.watch("s");
   await session.fetchMessages();
@@ -110,7 +110,7 @@ test("older messages are there for whoever asks for them", async () => {
   assert.deepEqual(asked.filter((where) => where.includes("messages")), ["/sessions/s/messages?limit=500", "/sessions/s/messages?limit=1000"]);
 });
 
-test("a message nobody knew is looked up", async () => {
+test("an unknown message is looked up", async () => {
   const { live: known, asked } = live();
   const { session } = known.watch("s");
   await session.fetchMessages();

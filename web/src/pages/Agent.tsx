@@ -162,7 +162,7 @@ function Tools({ screen, agent, detail, search }: { screen: Screen; agent: Agent
 
 const READ_OUT = "mas-read-out";
 
-/** For screen readers: seen only by whoever goes there by keyboard, and kept, as it costs time with every line. */
+/** For screen readers: visible only to those who go there by keyboard, and kept, because it takes time with every line. */
 function ReadOut({ screen }: { screen: Screen }): ReactNode {
   const [wanted, setWanted] = useState(() => localStorage.getItem(READ_OUT) === "yes");
   useEffect(() => screen.readOut(wanted), [screen, wanted]);

@@ -1,4 +1,4 @@
-// Every agent of every session that waits for somebody to decide.
+// Every agent of every session that waits for a person to decide.
 
 import { useState, type ReactNode } from "react";
 import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";

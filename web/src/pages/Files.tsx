@@ -17,7 +17,7 @@ export function FilesView({ detail, file }: { detail: SessionDetail; file: strin
   const parent = file.split("/").slice(0, -1).join("/");
   const { value, problem, again } = useListing(detail.sessionId, parent);
   const name = file.split("/").at(-1) ?? "";
-  // Only the folder a thing lies in tells what it is: names do not.
+  // Only the folder's listing says what an entry is: its name does not.
   const known = value?.path === parent ? value : null;
   const kind = file === "" ? "directory" : known && (known.entries.find((entry) => entry.name === name)?.kind ?? "absent");
   const folder = kind === "directory" ? file : parent;

@@ -51,7 +51,7 @@ export function Replay({ sessionId, file }: { sessionId: string; file: string })
   );
 }
 
-/** Read a recording piece by piece, as long as somebody wants it. */
+/** Read a recording piece by piece, for as long as it is wanted. */
 async function load(api: Api, sessionId: string, file: string, cast: Cast, tell: (done: number, size: number) => boolean): Promise<void> {
   const decoder = new TextDecoder();
   let done = 0;

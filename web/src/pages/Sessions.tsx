@@ -154,7 +154,7 @@ interface RowProps {
   act: Act;
 }
 
-/** Drawn anew only if it changed: there may be hundreds, and an event concerns one. */
+/** Drawn again only if it changed: there may be hundreds, and an event concerns one. */
 const Row = memo(function Row({ session, team, stats, marked, busy, tiers, now, mark, act }: RowProps): ReactNode {
   const title = titleOf(session);
   return (

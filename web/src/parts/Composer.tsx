@@ -14,7 +14,7 @@ import { Dialog, ProblemBox } from "./basics.tsx";
 interface Props {
   session: Watched;
   detail: SessionDetail;
-  /** To whom, unless somebody else is chosen. */
+  /** The target, unless another is chosen. */
   target: string;
   fixed?: boolean;
   sent?: () => void;

@@ -5,7 +5,7 @@ import type { Problem } from "../protocol/api.ts";
 import type { AgentState, SessionInfo, Status } from "../protocol/shapes.ts";
 import { ago } from "../state/words.ts";
 
-// A sign beside the colour, for whoever sees no colours.
+// A sign beside the colour, for people who see no colours.
 const SIGNS: Record<AgentState | Status | "lost", string> = {
   starting: "◌",
   idle: "●",
@@ -85,7 +85,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
   useLayoutEffect(() => {
     const opened = dialog.current;
     opened?.showModal();
-    // A browser takes the first thing there is; what is written comes before to whom.
+    // A browser takes the first thing there is; the text comes before the target.
     opened?.querySelector("textarea")?.focus();
     return () => opened?.close();
   }, []);

@@ -5,7 +5,7 @@ export interface Change {
   text: string;
 }
 
-// Beyond so many pairs of lines only what begins and ends alike is told apart.
+// Above this many pairs of lines only the equal lines at the start and the end are found.
 const MOST_PAIRS = 4_000_000;
 
 export function diff(before: string, after: string): Change[] {

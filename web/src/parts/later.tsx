@@ -5,7 +5,7 @@ import { Problem } from "../protocol/api.ts";
 import { useLoaded } from "../state/hooks.ts";
 import { Loading, ProblemBox } from "./basics.tsx";
 
-/** A part that is asked for when it is shown; where it does not come that is said, and it is asked for again once the server is back. */
+/** A part that is loaded when it is shown; if that fails the page says so, and loads it again once the server is back. */
 export function later<P extends object>(load: () => Promise<{ default: ComponentType<P> }>): ComponentType<P> {
   let Known: ComponentType<P> | null = null;
   const get = async (): Promise<void> => {

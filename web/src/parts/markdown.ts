@@ -1,4 +1,4 @@
-// A small part of Markdown as plain values. Nothing of it can become HTML: whoever draws it draws text.
+// A small part of Markdown as plain values. Nothing of it can become HTML: it is drawn as text.
 
 export type Inline = { kind: "text" | "code" | "strong" | "em"; text: string } | { kind: "link"; text: string; href: string };
 

@@ -28,7 +28,7 @@ export function layout(agents: readonly Pick<AgentRun, "id" | "unit">[]): Node[]
   return nodes;
 }
 
-/** The nodes a message passes from one to another: up to whom both answer to, and down again. */
+/** The nodes a message passes from one to another: up to the manager both have in common, and down again. */
 export function route(nodes: readonly Node[], from: string, to: string): Node[] {
   const chain = (id: string): Node[] => {
     const found: Node[] = [];

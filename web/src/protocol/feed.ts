@@ -12,8 +12,8 @@ export type Link = "connecting" | "live" | "reconnecting" | "signed-out";
 
 export interface Hearing {
   event(event: MasEvent): void;
-  /** It is connected; `anew` says that something may have been missed: look at everything again. */
-  connected(anew: boolean): void;
+  /** It is connected; `fresh` says that something may have been missed: load everything again. */
+  connected(fresh: boolean): void;
   link(link: Link): void;
   /** Something came, be it only a sign of life. */
   alive?(): void;
@@ -108,7 +108,7 @@ export class Feed {
     try {
       this.hearing.event({ ...(JSON.parse(data) as MasEvent) });
     } catch {
-      // Half a line of a server that died: it is told again.
+      // Half a line of a server that died: it is sent again.
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { Patience } from "./retry.ts";
 
-// How much is drawn before the server is told.
+// How much is drawn before the server gets an acknowledgement.
 const ACK = 64 << 10;
 const LARGEST_INPUT = 16 << 10;
 const CHANNELS = 65536;
@@ -97,7 +97,7 @@ export class Channel {
     const { era } = this;
     let once = true;
     return () => {
-      // What a former connection sent is nobody's business any more.
+      // What a former connection sent does not count any more.
       if (!once || era !== this.era) return;
       once = false;
       this.drawn += bytes;

@@ -3,7 +3,7 @@
 
 import type { Schemas } from "../../out/openapi.ts";
 
-/** A shape of which some fields have words that the description does not list. */
+/** A shape some of whose fields have values that the description does not list. */
 type Where<Shape, Fields extends { [Name in keyof Fields]: Name extends keyof Shape ? Shape[Name] : never }> = Omit<Shape, keyof Fields> & Fields;
 
 export type Status = Schemas["Status"] | Schemas["Gone"];

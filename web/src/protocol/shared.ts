@@ -1,9 +1,9 @@
 // One stream of events for all tabs of a browser.
 //
 // A browser opens six connections to a server and no more, and a stream keeps one for itself. So the tabs share a lock:
-// whoever has it leads, reads the stream, and passes on what it hears. When that tab goes, the next in the queue goes on
-// from the event it heard last. Every event names the one before it, so that a tab that was not told of one notices. A
-// leader that has fallen silent, as tabs in the background of a phone do, loses the lock to a tab that somebody sees.
+// the tab that has it leads, reads the stream, and passes events on. When that tab closes, the next in the queue goes on
+// from the event it received last. Every event names the one before it, so that a tab that missed one notices. A leader
+// that has fallen silent, as tabs in the background of a phone do, loses the lock to a tab that is visible.
 
 import type { Api } from "./api.ts";
 import { Feed, type Hearing, type Link } from "./feed.ts";
@@ -27,14 +27,14 @@ export interface Channel {
 
 /** As the browser's own, for one lock: `held` is called with it, and has it until what it answers ends. */
 export interface Lock {
-  /** With `steal` it is taken from whoever has it, whose call fails. */
+  /** With `steal` it is taken from the tab that has it, whose call fails. */
   request(steal: boolean, held: () => Promise<void>): Promise<void>;
 }
 
 export interface Patient {
-  /** Without a word of the leader for so long, it is no more; the server says something every 15 seconds. */
+  /** A leader that sends nothing for this long is taken for closed; the server sends something every 15 seconds. */
   silence: number;
-  /** So long a leader may take to answer. */
+  /** How long a leader may take to answer. */
   answer: number;
 }
 
@@ -79,7 +79,7 @@ export class SharedFeed {
     this.queue();
   }
 
-  /** Try again now: the machine woke up, the network is back, or somebody looks. */
+  /** Try again now: the machine woke up, the network is back, or the page is visible. */
   retry(): void {
     if (this.isOut) return;
     if (this.feed) {
@@ -130,7 +130,7 @@ export class SharedFeed {
       this.stepDown = done;
       this.feed = new Feed(this.api, {
         event: (event) => this.pass(event),
-        connected: (anew) => this.connected(anew),
+        connected: (fresh) => this.connected(fresh),
         link: (link) => this.turned(link),
         alive: () => this.sign(),
       });
@@ -155,15 +155,15 @@ export class SharedFeed {
   }
 
   private pass(event: MasEvent): void {
-    // What this tab had on its way when it took over is told by the stream, too.
+    // What was on its way to this tab when it took over comes from the stream, too.
     if (this.known.has(event.id)) return;
     this.channel.post({ say: "event", event, before: this.last });
     this.take(event);
   }
 
-  private connected(anew: boolean): void {
-    if (anew) this.channel.post({ say: "anew", last: this.feed?.place ?? null });
-    if (anew || !this.isLoaded) this.load();
+  private connected(fresh: boolean): void {
+    if (fresh) this.channel.post({ say: "anew", last: this.feed?.place ?? null });
+    if (fresh || !this.isLoaded) this.load();
   }
 
   private turned(link: Link): void {
@@ -176,7 +176,7 @@ export class SharedFeed {
     this.here();
   }
 
-  /** Something came: tell the others now and then, and where to go on from as soon as that is known. */
+  /** Something came: let the others know now and then, and where to go on from as soon as that is known. */
   private sign(): void {
     const begins = this.last === null;
     this.last = this.feed?.place ?? this.last;
@@ -196,7 +196,7 @@ export class SharedFeed {
     } else if (word.say === "ask") {
       if (this.feed) this.answer(this.feed);
     } else if (!this.feed && (!this.isOut || word.say === "anew")) {
-      // Where all were signed out, a leader that begins has signed in. A leader hears of another when its lock is gone.
+      // If all were signed out, a leader that begins has signed in. A leader notices another one when it loses its lock.
       this.isOut = false;
       this.wait(this.patient.silence);
       this.queue();
@@ -212,7 +212,7 @@ export class SharedFeed {
 
   private follow(word: Exclude<Word, { say: "ask" | "out" }>): void {
     const place = word.say === "event" ? word.before : word.last;
-    // A place that is news has events before it that were not told here.
+    // If the place is unknown here, this tab has missed the events before it.
     if (word.say === "anew" || (this.last !== null && place !== this.last && !this.known.has(place ?? ""))) this.isLoaded = false;
     if (word.say !== "event" && (!this.isLoaded || this.last === null)) this.last = word.last;
     if (word.say === "here") this.link = word.link;
@@ -235,7 +235,7 @@ export class SharedFeed {
     this.hearing.connected(true);
   }
 
-  /** Take over if the leader says nothing for so long, and somebody looks here. */
+  /** Take over if the leader sends nothing for `time`, and this tab is visible. */
   private wait(time: number): void {
     clearTimeout(this.doubt);
     if (this.isClosed || this.isOut) return;

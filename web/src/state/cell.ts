@@ -1,4 +1,4 @@
-// A value that tells whoever looks at it when it changes.
+// A value that calls its listeners when it changes.
 
 export class Cell<T> {
   private readonly listeners = new Set<() => void>();

@@ -23,7 +23,7 @@ function onHash(listener: () => void): () => void {
   return () => removeEventListener("hashchange", listener);
 }
 
-/** The time, anew every few seconds. */
+/** The time, updated every few seconds. */
 export function useNow(every = 10_000): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -46,7 +46,7 @@ export function useDraft(name: string): [string, (text: string) => void] {
   return [text, change];
 }
 
-/** One session, kept up to date while somebody looks. */
+/** One session, kept up to date while it is shown. */
 export function useWatched(id: string): Watched | null {
   const { live } = useMas();
   const [session, setSession] = useState<Watched | null>(null);
@@ -58,7 +58,7 @@ export function useWatched(id: string): Watched | null {
   return session?.id === id ? session : null;
 }
 
-/** The numbers of everything, taken while somebody looks. */
+/** The numbers of everything, loaded while they are shown. */
 export function useNumbers(): Numbers {
   const { sampler } = useMas();
   useEffect(() => sampler.watch(), [sampler]);
@@ -89,7 +89,7 @@ export function useLoaded<T>(load: () => Promise<T>, on: readonly unknown[]): { 
   return { ...state, again: useCallback(() => setTurn((last) => last + 1), []) };
 }
 
-/** Keys for the whole page, unless somebody is typing. */
+/** Keys for the whole page, unless the user is typing. */
 export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): void {
   // Before anything is seen: a key pressed at once counts.
   useLayoutEffect(() => {

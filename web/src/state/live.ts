@@ -25,7 +25,7 @@ const SOON = 150;
 // Numbers cost the server more than lists do.
 const STATS_SOON = 1000;
 const FIRST_MESSAGES = 500;
-// More than these the API does not tell at once.
+// The API returns no more than these at once.
 const MOST_MESSAGES = 10_000;
 const MOST_WARNINGS = 100;
 
@@ -37,19 +37,19 @@ export interface Loaded<T> {
 
 export const LOADING: Loaded<never> = { value: null, problem: null };
 
-/** One session that somebody looks at. */
+/** One session that is shown. */
 export class Watched {
   readonly detail = new Cell<Loaded<SessionDetail>>(LOADING);
   /** The newest, and how many there are in all. */
   readonly messages = new Cell<Loaded<Message[]>>(LOADING);
   readonly total = new Cell(0);
-  /** The last message that went its way, for whoever draws it. */
+  /** The last message that was sent or delivered, for the drawing. */
   readonly moved = new Cell<{ from: string; to: string[]; id: string; at: number } | null>(null);
   readonly loadDetail: Soon;
   readonly loadMessages: Soon;
   watchers = 0;
   private most = FIRST_MESSAGES;
-  /** What was told since each look began that has no answer yet. */
+  /** For each load without an answer yet, the events since it began. */
   private readonly meanwhile = new Set<MasEvent[]>();
 
   constructor(
@@ -86,13 +86,13 @@ export class Watched {
     this.take(event);
   }
 
-  /** Load into a cell. What is told meanwhile may be newer than the answer, and is taken once more. */
+  /** Load into a cell. Events that come meanwhile may be newer than the answer, and are applied once more. */
   private async look<T>(cell: Cell<Loaded<T>>, load: () => Promise<T>): Promise<void> {
-    const told: MasEvent[] = [];
-    this.meanwhile.add(told);
+    const events: MasEvent[] = [];
+    this.meanwhile.add(events);
     await into(cell, load);
-    this.meanwhile.delete(told);
-    for (const event of told) this.take(event);
+    this.meanwhile.delete(events);
+    for (const event of events) this.take(event);
   }
 
   private take(event: MasEvent): void {
@@ -115,7 +115,7 @@ export class Watched {
     if (!known) return;
     const found = known.some((message) => message.id === event.messageId);
     if (found) this.messages.set({ value: known.map((one) => (one.id === event.messageId ? moved(one, event) : one)), problem: null });
-    // Only a look tells the words of a new one, and why one was not delivered.
+    // Only a load shows the text of a new one, and why one was not delivered.
     if (!found || event.state === "undelivered") this.loadMessages.ask();
   }
 }
@@ -126,7 +126,7 @@ export class Live implements Hearing {
   readonly stats = new Cell<ReadonlyMap<string, SessionStats>>(new Map());
   readonly approvals = new Cell<Loaded<Approval[]>>(LOADING);
   readonly warnings = new Cell<readonly EventOf<"warning">[]>([]);
-  /** Why sessions ended that nobody stopped. */
+  /** Why sessions stopped that no user stopped. */
   readonly failures = new Cell<readonly EventOf<"warning">[]>([]);
   /** Messages of all sessions, since the page was opened. */
   readonly traffic = new Traffic();
@@ -155,7 +155,7 @@ export class Live implements Hearing {
   link(link: Link): void {
     const isBack = link === "live" && this.connection.get() !== "live";
     this.connection.set(link);
-    // Events tell what was missed meanwhile, but not what was asked for in vain.
+    // Events bring what was missed meanwhile, but not the loads that failed.
     if (isBack && this.hasFailed()) this.refresh();
   }
 
@@ -164,8 +164,8 @@ export class Live implements Hearing {
     return [this.sessions, this.approvals, ...watched].some((cell) => cell.get().problem !== null);
   }
 
-  connected(anew: boolean): void {
-    if (anew) this.refresh();
+  connected(fresh: boolean): void {
+    if (fresh) this.refresh();
   }
 
   /** Look at everything again. */
@@ -207,12 +207,12 @@ export class Live implements Hearing {
     return found ? titleOf(found) : id;
   }
 
-  /** Bring numbers up to date that somebody looks at; of the others it is only noted that they are old. */
+  /** Bring the numbers that are shown up to date; the others are only marked as old. */
   catchUp(): void {
     if (this.stats.isWatched && this.stale.size > 0) this.loadStats.ask();
   }
 
-  /** Whether somebody asks since, or does not any more; most that agents do is neither. */
+  /** Whether an agent may have begun or ceased to ask; most that agents do is neither. */
   private concernsApprovals(event: MasEvent): boolean {
     if (event.event === "approval" || event.event === "session") return true;
     if (event.event !== "agent") return false;

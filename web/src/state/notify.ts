@@ -1,4 +1,4 @@
-// Tells by the browser's own notifications that somebody waits for an answer or a session failed.
+// Shows the browser's own notifications when an agent waits for an answer or a session failed.
 
 import type { Approval } from "../protocol/shapes.ts";
 import type { Mas } from "./mas.ts";

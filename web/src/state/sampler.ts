@@ -1,5 +1,5 @@
 // Takes the numbers of the machine and of all running sessions again and again, and keeps them for plots. It begins when
-// somebody looks at numbers first, and goes on, more rarely, while nobody does: whoever comes back sees what was between.
+// numbers are first shown, and goes on, more rarely, while they are not: a user who comes back sees what was between.
 
 import { told, type Api, type Problem } from "../protocol/api.ts";
 import type { Stats } from "../protocol/shapes.ts";

@@ -26,12 +26,12 @@ export function added(samples: readonly Sample[], values: Record<string, number>
   return [...samples, ...gap, { at, values }].slice(-MOST);
 }
 
-/** The values of some names as lines with labels; a name that was not told at a time leaves a gap. */
+/** The values of some names as lines with labels; a name without a value at a time leaves a gap. */
 export function linesOf(samples: readonly Sample[], labels: Record<string, string>): Line[] {
   return Object.entries(labels).map(([name, label]) => ({ label, values: samples.map((sample) => sample.values[name] ?? null) }));
 }
 
-/** Every number in an answer, by name: `cpu`, `states.idle`. Servers may tell more than this page knows of. */
+/** Every number in an answer, by name: `cpu`, `states.idle`. Servers may send more than this page knows. */
 export function numbersIn(answer: Record<string, unknown>, prefix = ""): Record<string, number> {
   const found: Record<string, number> = {};
   for (const [name, value] of Object.entries(answer)) {

@@ -66,7 +66,7 @@ async function undo(mas: Able, verb: Verb, sessions: readonly Session[]): Promis
   const { back } = VERBS[verb];
   if (!back) return;
   await perform(mas, back, sessions);
-  // A session that ran is to run again; deleting stopped it.
+  // A session that was running must run again; deleting stopped it.
   const ran = verb === "delete" ? sessions.filter((session) => session.status === "active") : [];
   if (ran.length > 0) await perform(mas, "restore", ran);
 }

@@ -38,7 +38,7 @@ export class Screen implements Sink {
   readonly isLive = new Cell(false);
   readonly ending = new Cell<Ending>(null);
   readonly trouble = new Cell("");
-  /** The last lines as text, for whoever cannot see them; behind by up to a second. */
+  /** The last lines as text, for screen readers; up to a second old. */
   readonly tail = new Cell("");
   readonly search = new SearchAddon();
   readonly terminal: Terminal;
@@ -65,7 +65,7 @@ export class Screen implements Sink {
     this.terminal.loadAddon(new WebLinksAddon((_, address) => void window.open(address, "_blank", "noopener,noreferrer")));
     this.terminal.open(this.host);
     this.terminal.onData((text) => void this.channel.type(text));
-    // A character is a byte here: what old ways to tell of the mouse need.
+    // A character is a byte here: what old ways to report the mouse need.
     this.terminal.onBinary((text) => void this.channel.type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     this.terminal.onRender(() => this.place());
     this.terminal.onWriteParsed(() => (this.telling ??= setTimeout(() => this.tell(), TAIL_EVERY)));
