@@ -44,7 +44,7 @@ class Served:
         return self.site.path("logs", "api.log")
 
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
-        """A client that signs in with `token`: the owner's unless told, none at all if it is empty."""
+        """A client that signs in with `token`: default: the owner's; none at all if it is empty."""
         given = self.token if token is None else token
         headers = {"Authorization": f"Bearer {given}"} if given else {}
         usual: dict[str, Any] = {"base_url": self.url, "timeout": _PATIENCE, "trust_env": False}
@@ -56,7 +56,7 @@ class Served:
         return self.client("", base_url="http://localhost", transport=httpx.HTTPTransport(uds=self.socket))
 
     def mas(self, *args: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """`mas` as somebody elsewhere would run it: by address and token, outside any workspace."""
+        """`mas` as a user elsewhere would run it: by address and token, outside any workspace."""
         env = {"MAS_URL": self.url, "MAS_TOKEN": self.token, "MAS_WORKSPACE_ROOT": ""} | options.pop("env", {})
         return self.site.mas(*args, env=env, cwd=self.site.home, **options)
 
@@ -71,7 +71,7 @@ class Served:
         self._process.wait(_PATIENCE)
 
     def restart(self) -> None:
-        """The server anew, at the same port; ends the one that runs."""
+        """Restart the server, at the same port; ends the one that is running."""
         self.stop()
         self._process = self._begin()
 
@@ -96,7 +96,7 @@ class Served:
         return process
 
     def _info(self, process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-        """What the server tells of itself, once it does; a killed one's words do not count."""
+        """What the server reports about itself, once it does; what a killed one reported does not count."""
         if process.poll() is not None:
             with open(self.said, encoding="utf-8") as file:
                 raise AssertionError(f"the server ended with {process.returncode}: {file.read()}")

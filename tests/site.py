@@ -87,7 +87,7 @@ class Site:
         return json.loads(self.mas(*args, "--json", **options).stdout)
 
     def start(self, *args: str, **options: Any) -> str:
-        """Start a session (one shell, unless told otherwise) and give its id."""
+        """Start a session (default: one shell) and return its id."""
         return self.mas("start", *(args or ("--team", "solo")), **options).stdout.strip()
 
     def path(self, *names: str) -> str:

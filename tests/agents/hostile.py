@@ -623,7 +623,7 @@ def mounts(t: Targets) -> None:
 
 @attack
 def remount(t: Targets) -> None:
-    """What is read-only, written to; tried where nobody else sees it."""
+    """What is read-only, written to; tried where no other process sees it."""
 
     def do() -> None:
         call("unshare", CLONE_NEWNS)
@@ -896,7 +896,7 @@ def terminals(t: Targets) -> None:
 
 @need
 def daemons(t: Targets) -> object:
-    """What goes on when it should have ended; told by its variables."""
+    """What goes on when it should have exited; recognised by its variables."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

@@ -1,4 +1,4 @@
-"""Gives back, in raw mode, as many bytes as it was told to expect; waits for a file first if it was named one."""
+"""Gives back, in raw mode, as many bytes as its argument says; waits for a file first if it was named one."""
 
 import os
 import sys

@@ -7,7 +7,7 @@ import tty
 
 
 def blocks(count: int) -> bytes:
-    """The bytes that are written: of every value, in an order that tells where they belong."""
+    """The bytes that are written: of every value, in an order that shows where they belong."""
     made = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(1 << 12))
     whole, rest = divmod(count, len(made) + 8)
     return b"".join(b"%08d" % number + made for number in range(whole)) + made[:rest]

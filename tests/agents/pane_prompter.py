@@ -1,4 +1,4 @@
-"""A prompt that tells nothing of its state: echoes what is typed, thinks in silence after Enter, answers.
+"""A prompt that reports nothing about its state: echoes what is typed, thinks in silence after Enter, answers.
 
 Each message it takes is a line of `took`; what is typed while it thinks goes to `early`.
 """

@@ -1,4 +1,4 @@
-"""Prints what it is told, piece by piece, in raw mode; keeps what is typed to it in `typed`.
+"""Prints what it is given, piece by piece, in raw mode; keeps what is typed to it in `typed`.
 
 Each argument is a piece as hexadecimal digits; it waits a moment between two, so that they are likely to be read
 apart. `@NAME` waits for that file instead. It lives until it reads `q`.

@@ -1,4 +1,4 @@
-"""Tries what it is told to, one `verb:words` per argument, and writes how each went to a file: `ok`, or the error."""
+"""Tries what it is given, one `verb:words` per argument, and writes how each went to a file: `ok`, or the error."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def team(site: Site, name: str = "dev") -> str:
 
 
 def ready(site: Site) -> str:
-    """A team that takes messages and tells how it is."""
+    """A team that takes messages and reports its state."""
     session = site.start("--team", "dev", "--provider", "demo", "--name", "web")
     site.mas("wait", "--session", session)
     return session

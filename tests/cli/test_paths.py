@@ -116,7 +116,7 @@ def test_a_template_that_cannot_be_read_is_named_with_its_directory(site: Site) 
 
 
 def test_the_name_of_a_file_that_cannot_be_copied_is_all_of_it(site: Site) -> None:
-    # As root too: a name of which only the last part would be told.
+    # As root too: a name of which only the last part would be shown.
     argv = [
         sys.executable,
         "-c",

@@ -132,7 +132,7 @@ def in_text(life: Life) -> None:
 
 @pytest.fixture(scope="module")
 def life() -> dict[str, str]:
-    """One life told in JSON, and one in text."""
+    """One life of a session in JSON, and one in text."""
     kept: dict[str, str] = {}
     for tell in (in_json, in_text):
         with short_directory() as directory:

@@ -1,4 +1,4 @@
-"""Data on standard output, talk on standard error; colour, bars and questions only where somebody looks."""
+"""Data on standard output, talk on standard error; colour, bars and questions only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client meets TLS: certificates that nobody vouches for, names they are not for, and machines elsewhere."""
+"""The client meets TLS: untrusted certificates, names they are not for, and machines elsewhere."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def built(pattern: str) -> str:
 
 
 def without_node(directory: str) -> str:
-    """A PATH like this one on which there is no Node: directories that have one are made anew of links."""
+    """A PATH like this one on which there is no Node: directories that have one are built again from links."""
     places = []
     for number, place in enumerate(os.environ["PATH"].split(":")):
         names = set(os.listdir(place)) if os.path.isdir(place) else set()
@@ -86,7 +86,7 @@ def _data(name: str) -> str:
 
 
 def check_wheel(wheel: str) -> None:
-    """All of the package, what is said of it, and nothing else."""
+    """All of the package, its description, and nothing else."""
     about = f"mas-{mas.__version__}.dist-info/"
     found = set(contents(wheel))
     wanted = {*of_the_package(), *(about + name for name in _ABOUT), *(_data(name) for name in _SHELL)}

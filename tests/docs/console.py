@@ -115,7 +115,7 @@ def plain(text: str) -> str:
 
 @contextmanager
 def reading(site: Site) -> Iterator[Reader]:
-    """A shell in the repository, as it is after a log-in of somebody whose home is the site's."""
+    """A shell in the repository, as it is after a log-in of a user whose home is the site's."""
     shell = subprocess.Popen(
         ["bash"],
         # As on a terminal: every line is written when it is printed.

@@ -25,7 +25,7 @@ def test_a_how_to_prints_what_it_shows(bare: Site, guide: str) -> None:
         bare.env["MAS_ISOLATION"] = "auto"
     bare.mas("init", f"{bare.home}/shop")
     if guide == "service":
-        # As where somebody has logged in.
+        # As after a user has logged in.
         os.makedirs(f"{bare.home}/run/systemd")
         bare.env["XDG_RUNTIME_DIR"] = f"{bare.home}/run"
     if guide == "isolation" and not _has_tier_a(bare):

@@ -1,4 +1,4 @@
-"""What troubleshooting tells to look for is what MAS says."""
+"""The messages that troubleshooting names are those that MAS prints."""
 
 from __future__ import annotations
 

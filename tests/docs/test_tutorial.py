@@ -43,7 +43,7 @@ def _attach(site: Site, reader: Reader, step: Step) -> None:
 
 
 def _open(address: str) -> None:
-    """The address signs in whoever opens it, and shows the page."""
+    """The address signs in the person who opens it, and shows the page."""
     with httpx.Client(trust_env=False, follow_redirects=True, timeout=60) as browser:
         page = browser.get(address)
         assert (page.status_code, page.url.path) == (200, "/")

@@ -15,7 +15,7 @@ from mas.model.ids import SessionId
 from mas.service.local import LocalMas
 from tests.site import AGENTS, Site, until
 
-# For sessions of which no test needs more than that they run.
+# For sessions that a test needs only to run.
 ASLEEP = ("--team", "solo", "--command", "sleep 1000")
 
 

@@ -44,7 +44,7 @@ def provide(site: Site, name: str, program: str, *words: str, approve: str, stat
 
 
 def asker(site: Site, *questions: str, keys: int = 1, kind: str = "permission", approve: str = QUICK) -> SessionId:
-    """An agent that asks these questions, each answered by so many keys; it asks the first."""
+    """An agent that asks these questions, each answered by this many keys; it asks the first."""
     words = (str(keys), kind, *questions)
     session = provide(site, "asker", "asker", *words, approve=approve, status='sources = ["osc7501"]')
     until(lambda: asked(site.local(), session) == questions[:1], "the first question")
@@ -246,7 +246,7 @@ def is_free(site: Site, session: SessionId) -> bool:
 
 
 def is_waited_for(lock: str) -> bool:
-    """Whether somebody waits for a lock that another has."""
+    """Whether a process waits for a lock that another has."""
     number = os.stat(lock).st_ino
     return any("->" in line and f":{number} " in line for line in read("/proc/locks").splitlines())
 
@@ -366,7 +366,7 @@ def test_a_hook_says_nothing_once_a_person_answered_at_the_terminal(site: Site) 
     session = hook_asker(site)
     until(lambda: asked(site.local()), "the question")
     inside = {"MAS_SESSION_ID": session, "MAS_SESSION_DIR": site.session(session), "MAS_AGENT_ID": "00"}
-    # The program tells that it goes on.
+    # The program reports that it goes on.
     site.mas("hook", "Stop", env=inside)
     assert decision(site, session) == (0, None)
     assert os.listdir(site.session(session, ".mas", "answers")) == []

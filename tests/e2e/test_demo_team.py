@@ -29,7 +29,7 @@ def test_a_task_to_the_meta_manager_comes_back_as_a_report_of_all_twelve_others(
     assert text.startswith("# Report on: Plan the «release»\n")
     assert [agent for agent in OTHERS if f"- {agent}: done: Plan the «release»" not in text] == []
     assert "not reached" not in text
-    # Every agent got its one task, and nobody more than that and the reports of those it leads.
+    # Every agent got its one task, and no more than that and the reports of those it leads.
     for agent in OTHERS:
         inbox = read(site.session(session, "unit", agent, "inbox.md"))
         assert inbox.count("task: [") == 1, agent

@@ -21,7 +21,7 @@ TEAM = '{"agents": {"metaManager": {"id": "00", "prompt": "Say «hello»."}}, "e
 
 
 def teller(site: Site) -> str:
-    """A session of one agent that writes down its environment, started by somebody with secrets."""
+    """A session of one agent that records its environment, started by a user with secrets."""
     os.makedirs(site.path("providers"))
     for name, text in (("teller.toml", PROVIDER), ("seed.json", '{"session": "{session_dir}"}')):
         with open(site.path("providers", name), "w", encoding="utf-8") as file:

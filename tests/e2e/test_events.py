@@ -1,4 +1,4 @@
-"""Events: whatever process does something, the workspace's events tell it, once and in order."""
+"""Events: whatever process does something, the workspace's events report it, once and in order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def warnings(site: Site) -> list[tuple[str | None, str]]:
 
 
 def states(site: Site, session: str, agent: str = "00") -> list[dict[str, Any]]:
-    """What was told of an agent's state, without how it is known."""
+    """What was reported about an agent's state, without how it is known."""
     found = [event.details for event in told(site, "agent", session) if event.agent == agent]
     return [{key: details[key] for key in STATE if key in details} for details in found]
 

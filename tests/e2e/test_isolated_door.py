@@ -19,7 +19,7 @@ from tests.site import Site, until
 
 
 def shut_in(site: Site, session: str, agent: str) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `mas` as that agent, where nothing is to be seen but the address and an empty session directory."""
+    """Runs `mas` as that agent, where nothing is visible but the address and an empty session directory."""
     env = cell(site, session, agent)
 
     def run(*args: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
@@ -142,7 +142,7 @@ def test_a_server_with_tls_is_known_by_its_certificate_whatever_that_is_for(
 
 
 def make_certificate(path: str) -> str:
-    """A certificate for a name that nobody has, behind its key in one file."""
+    """A certificate for a name that no machine has, after its key in one file."""
     words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     words += ["-keyout", f"{path}.key", "-out", f"{path}.crt", "-days", "2", "-subj", "/CN=elsewhere"]
     try:

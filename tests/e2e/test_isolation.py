@@ -1,4 +1,4 @@
-"""How sessions are isolated, as every door tells it. What the walls are worth is tested from inside them."""
+"""How sessions are isolated, as every door reports it. How strong the walls are is tested from inside them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_every_listing_shows_the_tier(lower: Site) -> None:
     assert {line.split()[0]: line.split()[4] for line in lines[1:]} == {session: "D", clone: "-"}
     detail = lower.json("show", session)
     assert (detail["tier"], detail["isolation"]["tier"], detail["isolation"]["how"]) == ("D", "D", "")
-    # The directory is the truth: it is told again when the registry is written anew.
+    # The directory is the truth: it is read again when the registry is rebuilt.
     os.remove(lower.path("sessions", ".sessions.index"))
     assert {info["sessionId"]: info["tier"] for info in lower.json("list")["sessions"]} == tiers
 

@@ -1,4 +1,4 @@
-"""Legacy: whoever asks for the old single mode gets an isolated session and is told so, in four exact lines."""
+"""Legacy: a user who asks for the old single mode gets an isolated session and a warning, in four exact lines."""
 
 from __future__ import annotations
 

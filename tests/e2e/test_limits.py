@@ -1,4 +1,4 @@
-"""Limits: what an agent or a session may take holds, is said when it is reached, and touches nobody else."""
+"""Limits: they hold, are reported when they are reached, and affect no other agent or session."""
 
 from __future__ import annotations
 

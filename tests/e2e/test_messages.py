@@ -68,7 +68,7 @@ def is_being_typed(site: Site, session: str, agent: str = "00") -> bool:
 
 
 def kill_while_typing(site: Site, session: str, *args: str) -> None:
-    """Leave a text at an agent that nobody pressed Enter behind."""
+    """Leave a text at an agent without an Enter after it."""
     receiver(site, submit_delay=30)
     sender = begin_send(site, "--session", session, *args)
     until(lambda: passed(site, session)[-1:] == ["typed"], "a text without its Enter")

@@ -7,7 +7,7 @@ import os
 
 from tests.site import Site, until
 
-# It says which model it was told to use, and stays.
+# It prints which model it was given, and stays.
 PROVIDER = """
 provider = { id = "teller", description = "says its model" }
 

@@ -320,7 +320,7 @@ def launchers(site: Site, session: str) -> list[int]:
 
 
 def copied(site: Site, name: str) -> Site:
-    """A copy of the site's workspace, made while it works, and whoever works there."""
+    """A copy of the site's workspace, made while it works, and a user of that copy."""
     copy = Site(site.directory)
     copy.root = copy.env["MAS_WORKSPACE_ROOT"] = os.path.join(site.directory, name)
     copy.env["MAS_TMUX_SERVER"] = site.env.get("MAS_TMUX_SERVER", "default")

@@ -1,4 +1,4 @@
-"""What an agent planted in its session: nothing outside is read, copied or changed by it, and nobody waits for it."""
+"""What an agent planted in its session: nothing outside is read, copied or changed by it, and nothing waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screens: dialogs that programs begin with are told, silence is, and a screen at rest is believed last of all."""
+"""Screens: dialogs that programs begin with are reported, silence is, and a screen at rest is believed last of all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def go_on(site: Site, session: str) -> None:
 
 
 def state(site: Site, session: str) -> tuple[str, str, str]:
-    """What everybody is told; what is written down alone must tell the same."""
+    """What the events report; what is recorded alone must say the same."""
     (found,) = site.json("show", session)["agents"]
     return found["state"], found["stateText"], found["stateSource"]
 
@@ -166,7 +166,7 @@ def test_a_tmux_that_hangs_stops_nothing_and_is_asked_once_at_a_time(site: Site)
     until(lambda: looks(noted), "a look")
     go_on(site, session)
     until(lambda: "another" in title(site, session), "the next screen")
-    # It ends when the program does, and nobody takes it for something the agent left.
+    # It ends when the program does, and it is not taken for something the agent left.
     until(lambda: len(looks(noted)) == 2, "another look, after the first was given up")
     assert not os.path.exists(f"/proc/{looks(noted)[0]}")
     assert os.path.exists(f"/proc/{looks(noted)[1]}")

@@ -1,4 +1,4 @@
-"""The server that comes by itself with a session, and goes once nobody needs it."""
+"""The server that comes by itself with a session, and exits once it is not needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def by_itself(site: Site) -> Site:
 
 
 def info_of(site: Site) -> dict[str, Any] | None:
-    """What the server that listens tells of itself."""
+    """What the listening server reports about itself."""
     try:
         with open(site.path("sessions", ".mas", "server", "server.json"), encoding="utf-8") as file:
             return cast(dict[str, Any], json.load(file))
@@ -178,7 +178,7 @@ def test_it_goes_after_the_last_session_and_the_last_client(by_itself: Site) -> 
 
 def test_it_counts_from_when_it_was_last_needed() -> None:
     class Looks:
-        """Says how many sessions are active at each look; where tmux is silent, that cannot be told."""
+        """Says how many sessions are active at each look; if tmux is silent, that is unknown."""
 
         def __init__(self) -> None:
             self.answers: list[int | None] = [1, 1, None, 1, 0]

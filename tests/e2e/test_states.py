@@ -1,4 +1,4 @@
-"""States: how agents are said to be, by what their programs report, in every way one can ask."""
+"""States: the states of agents, by what their programs report, through every door."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TELLER = os.path.join(AGENTS, "pane_teller.py")
 
 
 def provider(site: Site, *pieces: str, sources: str = '"osc7501"', more: str = "") -> str:
-    """A session of one agent that reports its state as told."""
+    """A session of one agent that reports the given states."""
     os.makedirs(site.path("providers"), exist_ok=True)
     words = json.dumps([sys.executable, TELLER, *(piece.encode().hex() for piece in pieces)])
     with open(site.path("providers", "teller.toml"), "w", encoding="utf-8") as file:

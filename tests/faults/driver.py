@@ -111,7 +111,7 @@ class Fault(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One verb of `LocalMas`, what it is to be cut by, and the ids it is to draw."""
+    """One verb of `LocalMas`, what must cut it short, and the ids it must draw."""
 
     site: str
     env: dict[str, str]
@@ -225,7 +225,7 @@ def serve(connection: Connection) -> None:
 
 
 def _relay(connection: Connection, child: Connection, call: Call) -> Ended:
-    """Tell the test what the child tells, until the child has ended; answers how that was."""
+    """Pass what the child reports on to the test until the child has exited; returns how it exited."""
     what = None
     ended = Ended(killed=True)
     try:
@@ -412,7 +412,7 @@ def _words(args: Any) -> str:
 
 
 def _only_asks(words: str) -> bool:
-    """Whether a program is tmux and only tells something."""
+    """Whether a program is tmux and only prints something."""
     return "list-" in words and "new-session" not in words and "kill-" not in words
 
 

@@ -268,7 +268,7 @@ def _damaged(name: str, *args: Any) -> Callable[[Field], Act]:
             with open(field.site.session(session_id, name), "w", encoding="utf-8") as file:
                 file.write("{")
             if args:
-                # What is to be repaired has been seen before and is called `error`.
+                # What must be repaired has been seen before and is called `error`.
                 field.mas.list()
             return args
 

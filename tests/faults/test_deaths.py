@@ -104,7 +104,7 @@ def test_what_was_reported_as_done_survives_a_power_cut(site: Site, driver: Driv
     removed = max(
         number for number, step in enumerate(watched.steps) if step.startswith("remove ") and "intents" in step
     )
-    # Otherwise it may come back, and the session that somebody was told of would be taken for one cut short.
+    # Otherwise it may come back, and the session that was reported as started would be taken for one cut short.
     assert any(step.startswith("sync ") and step.endswith("intents") for step in watched.steps[removed:])
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.standin import read, received, receiver, start_receivers
 from tests.site import Site
 
-# Sends one numbered message after the other, from a number on, and says which it is told is there.
+# Sends one numbered message after the other, from a number on, and prints those that were accepted.
 _SENDER = """
 import sys
 from mas.bootstrap import open_mas
@@ -27,7 +27,7 @@ for number in range(int(sys.argv[2]), int(sys.argv[3])):
 
 
 def send_from(site: Site, session: str, first: int, count: int, life: float | None = None) -> int:
-    """Send from a number on, and be killed after so many seconds; answers the first that nobody was told of."""
+    """Send from a number on, and be killed after this many seconds; returns the first not reported as accepted."""
     argv = [sys.executable, "-c", _SENDER, session, str(first), str(count)]
     with subprocess.Popen(argv, env=site.env, cwd=site.root, stdout=subprocess.PIPE, text=True) as sender:
         assert sender.stdout

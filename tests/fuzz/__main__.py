@@ -27,7 +27,7 @@ _KEPT = os.path.join(REPOSITORY, "artefacts", "fuzz")
 
 
 def fuzz_parsers(parsers: list[Parser], examples: int, seed: int) -> list[str]:
-    """Try so many inputs on each; answers which failed."""
+    """Try this many inputs on each; returns which failed."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.RLIM_INFINITY))
     failed = []
     for parser in parsers:

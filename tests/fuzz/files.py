@@ -208,7 +208,7 @@ def metadata(ground: Ground, data: bytes) -> None:
     quote_pairs({"SESSION_ID": ID, "STATUS": "active", "CREATED_AT": NOW, "TMUX_SOCKET": "it's", "UNIT_DIR": ""})
 )
 def session_file(ground: Ground, data: bytes) -> None:
-    """Whatever `.session` says, the session can be told from what is left, and kept."""
+    """Whatever `.session` says, the session can be rebuilt from what is left, and kept."""
     records = Records(ground.layout)
     ground.put(ground.session.metadata, json.dumps(METADATA).encode())
     ground.put(ground.session.record, data)
@@ -409,7 +409,7 @@ _RUN = [
 
 @PARSERS.of("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in _RUN))
 def agent_events(ground: Ground, data: bytes) -> None:
-    """An agent's event file tells a state, whatever is in it, and what is added to it counts."""
+    """An agent's event file gives a state, whatever is in it, and what is added to it counts."""
     path = ground.put(os.path.join(ground.session.logs, "agent-00.events.jsonl"), data)
     assert is_typed(AgentState, fold(last_run(path), ("osc7501", "hooks")))
     passed(path, ENTERED, "m-0123456789abcdef")
@@ -450,7 +450,7 @@ def hook_payload(ground: Ground, data: bytes) -> None:
 
 @PARSERS.of('Stop\n{"prompt":"x"}')
 def spooled_hook(ground: Ground, data: bytes) -> None:
-    """Whatever an agent leaves for its launcher is taken away and noted, and is no question that nobody asked."""
+    """Whatever an agent leaves for its launcher is removed and recorded, and never becomes a question by itself."""
     _hooked(ground, Sign(match="Stop", state="idle"))
     path = ground.put(os.path.join(ground.session.logs, f"agent-{AGENT}.events.jsonl"), b'{"event":"start"}\n')
     left = ground.put(os.path.join(spool_path(ground.session.root, AGENT), "0" * 32), data)
@@ -615,7 +615,7 @@ def server_address(ground: Ground, data: bytes) -> None:
 
 @PARSERS.of("ab" * 32 + "\n")
 def secret(ground: Ground, data: bytes) -> None:
-    """What is no secret lets nobody in."""
+    """What is no secret admits no caller."""
     ground.put(os.path.join(ground.layout.server, "token"), data)
     assert re.fullmatch("[0-9a-f]{64}", Secrets(ground.layout).token())
 

@@ -79,7 +79,7 @@ PARSERS = Parsers()
 
 
 def is_typed(hint: Any, value: Any) -> bool:
-    """Whether a value is all through what its type says: a reader must not hand on what nobody expects."""
+    """Whether a value is all through what its type says: a reader must not hand on what no caller expects."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return True

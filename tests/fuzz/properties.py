@@ -38,7 +38,7 @@ def _run(parser: Parser, ground: Ground, data: bytes) -> None:
 
 
 def try_many(parser: Parser, examples: int, start: int | None = None) -> None:
-    """Give it so many different bytes, from a seed or always the same."""
+    """Give it this many different bytes, from a seed or always the same."""
     profile = settings(
         max_examples=examples,
         deadline=None,

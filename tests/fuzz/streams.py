@@ -47,14 +47,14 @@ class Heard(_Connection):
 
 
 def pieces(data: bytes) -> list[bytes]:
-    """The same bytes as they may come: cut where they say themselves, so that a case can be told by its bytes."""
+    """The same bytes as they may come: cut where they say themselves, so that its bytes say everything about a case."""
     size = 1 + (data[0] if data else 0) % 97
     return [data[place : place + size] for place in range(0, len(data), size)]
 
 
 @PARSERS.of(b"text" + _REPORT + b"\x1b]7501;?\x07\x1b[31m", b"\x1b]7501;state=idle" + b"x" * 6000)
 def osc_reports(ground: Ground, data: bytes) -> None:
-    """However a stream is cut, the same passes and the same is said; little of it is ever kept back."""
+    """However a stream is cut, the same passes and the same is reported; little of it is ever kept back."""
     whole, cut = ReportFilter(), ReportFilter()
     passed = whole.feed(data) + whole.rest()
     seen = b""

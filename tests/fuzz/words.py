@@ -81,7 +81,7 @@ def names(ground: Ground, data: bytes) -> None:
 
 @PARSERS.of(f"mas-agent.{ID}.{AGENT}.x", "1999999999.abc")
 def token(ground: Ground, data: bytes) -> None:
-    """No token, cookie or code that nobody gave out opens anything."""
+    """No token, cookie or code that MAS did not issue opens anything."""
     access = Access(Secrets(ground.layout), lambda: 0.0, lambda: 0.0)
     text = _text(data)
     assert is_typed(Principal | None, named_by(text))

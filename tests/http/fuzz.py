@@ -47,7 +47,7 @@ def fuzz(served: Served, examples: int, starting: bool, seed: int) -> tuple[int,
 
 
 def main(wanted: int, seed: int) -> int:
-    """Make about so many requests; answers 1 if a round failed."""
+    """Make about this many requests; returns 1 if a round failed."""
     with short_directory() as directory:
         site = Site(directory)
         site.env["MAS_TMUX_SERVER"] = "session"

@@ -11,7 +11,7 @@ _PATIENCE = 30.0
 
 
 class Answer(NamedTuple):
-    """What a server said before it closed the connection; status 0 if nothing."""
+    """What a server sent before it closed the connection; status 0 if nothing."""
 
     status: int
     headers: dict[str, str]
@@ -26,7 +26,7 @@ def connect(served: Served) -> socket.socket:
 def request(
     served: Served, line: str = "GET /sessions", *headers: str, host: str | None = "127.0.0.1", token: bool = True
 ) -> bytes:
-    """A request's head, on a connection that is to be closed after it."""
+    """A request's head, on a connection that will be closed after it."""
     lines = [f"{line} HTTP/1.1"]
     lines += [f"Host: {host}"] if host is not None else []
     lines += [f"Authorization: Bearer {served.token}"] if token else []

@@ -49,7 +49,7 @@ def test_without_room_for_a_thread_requests_are_refused_and_the_next_ones_are_no
     refused = [answer for answer in answers if answer.status_code == 503]
     assert refused
     assert {answer.json()["code"] for answer in refused} == {"unavailable"}
-    # What was kept meanwhile is brought, and what happens is told, by the same server.
+    # What was kept meanwhile is delivered, and what happens is reported, by the same server.
     last = client.post(path, json={"target": "00", "message": "the last"})
     assert last.status_code == 202
 

@@ -1,4 +1,4 @@
-"""Events over HTTP: every listener hears everything once and in order, however often it or the server goes away."""
+"""Events over HTTP: every listener gets everything once and in order, however often it or the server goes away."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Listener:
         return Block(found.get("id"), found.get("event"), data)
 
     def numbers(self, count: int) -> list[int]:
-        """The numbers of so many events."""
+        """The numbers of this many events."""
         found: list[int] = []
         while len(found) < count:
             if (block := self.next()).data is not None:
@@ -145,7 +145,7 @@ def add(store: Events, *numbers: int, **details: Any) -> None:
 def test_without_an_id_a_listener_gets_what_happens_from_now_on(served: Served, store: Events) -> None:
     add(store, 1)
     with listening(served) as listener:
-        # Where it is: whoever is cut off before anything happened can go on from there.
+        # Where it is: a listener that is cut off before anything happened can go on from there.
         here = listener.next()
         assert (here.event, here.data) == (None, None)
         store.add("agent", ONE, "00", state="exited", exit_status=0)
@@ -331,7 +331,7 @@ def test_keep_alives_come_even_to_a_listener_that_wants_few_events(
         assert [block[1:] for block in first] == [(None, None)] * 3
         add(store, 1)
         assert listener.numbers(1) == [1]
-        # It learns how far it is, though it did not want to hear what happened.
+        # It learns how far it is, though it did not ask for what happened.
         until(lambda: choosy.next().id != first[0].id, "another place")
 
 

@@ -27,7 +27,7 @@ BODY = {"agents": {"metaManager": {"command": "sleep 1000"}}}
 
 
 class Moment:
-    """A moment to kill at: when something is to be seen on the disk or in tmux, or a while after the request."""
+    """A moment to kill at: when something is visible on the disk or in tmux, or a while after the request."""
 
     def __init__(self, name: str, has_come: Callable[[Served], Any]) -> None:
         self.name = name
@@ -146,7 +146,7 @@ def test_messages_cut_short_at_any_moment_are_kept_and_come_at_most_once(served:
 
 
 def test_a_stream_goes_on_where_it_was_without_loss(served: Served) -> None:
-    """What happens while there is no server is told by the next one."""
+    """What happens while there is no server is reported by the next one."""
     heard: list[dict[str, Any]] = []
     last = "0"
     for number in range(3):
@@ -232,7 +232,7 @@ def test_work_that_was_cut_short_is_finished_by_a_server_without_any_request(ser
 
 
 class _Sent:
-    """A request on its way, whose answer nobody waits for."""
+    """A request on its way, whose response is not waited for."""
 
     def __init__(self, served: Served, line: str, body: dict[str, Any], *headers: str) -> None:
         data = json.dumps(body).encode()

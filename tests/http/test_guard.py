@@ -1,4 +1,4 @@
-"""The guard: whose requests reach the routes at all, told by Host, Origin and the form of the request."""
+"""The guard: which requests reach the routes at all, by Host, Origin and the form of the request."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_requests_sent_ahead_are_answered_in_their_order(shared: Served) -> None
 
 
 def test_a_refusal_ends_what_was_sent_behind_it(shared: Served) -> None:
-    """Nothing that follows a refused request on the same connection is taken for one of somebody else."""
+    """Nothing that follows a refused request on the same connection is taken for another caller's."""
     stranger = request(shared, host="evil.example").replace(b"Connection: close\r\n", b"")
     with connect(shared) as wire:
         wire.sendall(stranger + request(shared, "POST /runs", "Content-Length: 0"))

@@ -309,7 +309,7 @@ def test_the_usual_limits_are_for_use() -> None:
 
 
 def _dripped(wire: socket.socket, drop: bytes) -> bytes:
-    """What a server says to somebody who sends a little at a time, without end, until it closes."""
+    """What a server sends to a client that sends a little at a time, without end, until it closes."""
     received = b""
     wire.settimeout(0.05)
     deadline = time.monotonic() + 30

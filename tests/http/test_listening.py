@@ -1,4 +1,4 @@
-"""Where a server listens, whom it lets in there, and that there is only one for a workspace."""
+"""Where a server listens, which callers it admits there, and that there is only one for a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server tells of itself: numbers for Prometheus, and a line for every request."""
+"""What the server reports about itself: numbers for Prometheus, and a line for every request."""
 
 from __future__ import annotations
 

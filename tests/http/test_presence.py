@@ -79,7 +79,7 @@ def test_one_whose_file_was_removed_is_named_and_can_be_stopped(served: Served) 
     site = served.site
     server = site.path("sessions", ".mas", "server")
     os.unlink(os.path.join(server, "server.json"))
-    # It has been there for long: nobody waits for it to say something.
+    # It has been there for long: no command waits for its address.
     os.utime(os.path.join(server, "server.lock"), (0, 0))
     said = json.loads(site.mas("url", "--json", code=7).stderr)
     assert f"process {served.pid}" in said["message"]

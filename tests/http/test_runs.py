@@ -1,4 +1,4 @@
-"""Runs that are refused: whoever fills in a form learns which field was wrong."""
+"""Runs that are refused: a person who fills in a form learns which field was wrong."""
 
 from __future__ import annotations
 

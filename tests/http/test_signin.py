@@ -30,7 +30,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def elapsed() -> Clock:
-    """One that nobody can set."""
+    """One that no page can set."""
     return Clock()
 
 

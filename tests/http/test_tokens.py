@@ -1,4 +1,4 @@
-"""Tokens: what proves who somebody is, and what each is good for."""
+"""Tokens: how a caller proves who it is, and what each token allows."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SESSIONS = tuple(f"{number}f0e0d0c-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for number in ra
 
 
 class Call:
-    """A call that nobody has answered yet, perhaps."""
+    """A call that perhaps has no answer yet."""
 
     def __init__(self, served: Served, token: str, line: str, body: dict[str, Any] | None) -> None:
         data = b"" if body is None else json.dumps(body).encode()

@@ -33,12 +33,12 @@ OPEN_IN_B = {
     "other_terminal",
 }  # fmt: skip
 NOT_IN_B = {"tmp", "own_unix_sockets", "shared_memory"}
-# What no tier leaves open: the API knows whom it talks to, and a launcher hands down nothing but a terminal.
+# What no tier leaves open: the API knows its callers, and a launcher hands down nothing but a terminal.
 NEVER_OPEN = {
     "api_other_session", "api_other_agent", "api_start", "api_stop", "api_without_token", "api_forged_token",
     "descriptors_left_open", "tmux_variable",
 }  # fmt: skip
-# What is open where file modes are all there is, whoever one is.
+# What is open if file modes are all there is, for any user.
 OPEN_IN_D = {
     "template_overwrite", "template_create", "template_mkdir", "template_unlink", "template_rename_into",
     "template_hard_link", "template_through_link", "template_through_proc", "template_truncate", "template_chmod",

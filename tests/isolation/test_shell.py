@@ -16,7 +16,7 @@ def test_a_login_shell_finds_mas_and_writes_to_people(site: Site) -> None:
     session = done.stdout.strip()
     site.mas("serve", "--detach", "--port", "0")
     try:
-        # Most machines' own profile sets PATH anew for it.
+        # Most machines' own profile sets PATH again for it.
         site.mas("send", "--session", session, "00", "mas send person hello > sent 2>&1; echo $? > code")
         code = site.session(session, "unit", "00", "code")
         until(lambda: os.path.exists(code) and os.path.getsize(code), "the end of it")

@@ -156,7 +156,7 @@ def test_an_agent_waits_for_others_and_for_their_replies(place: tuple[Site, str,
         waiting = asyncio.create_task(answer(client, "wait_for", agent="22", until="replied", timeout=60))
         reply = 0
         while not waiting.done():
-            # Not before somebody waits is it a reply; so again and again.
+            # It is a reply only once a caller waits; so again and again.
             await asyncio.to_thread(site.mas, "send", "--session", session, "--from", "22", "21", f"true {reply}")
             reply += 1
         assert waiting.result()["end"] == "reached"

@@ -1,4 +1,4 @@
-"""Sessions: the steps between their statuses, and how their agents are told."""
+"""Sessions: the steps between their statuses, and how their agents are listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One launcher on a terminal of which the test holds the other end."""
+"""One launcher on a terminal whose other end the test has."""
 
 from __future__ import annotations
 

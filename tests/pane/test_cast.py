@@ -166,7 +166,7 @@ def test_characters_that_reads_cut_apart_are_whole_in_the_recording(pieces: list
         made.close()
         if stream:
             text = shown(replay(f"{directory}/a.cast")[1])
-            # Of bytes that are no characters it may tell more or less; all that are some are there.
+            # Bytes that are no characters may be shown in more or fewer signs; all that are characters are there.
             assert text.replace("\ufffd", "") == stream.decode("utf-8", "replace").replace("\ufffd", "")
 
 

@@ -1,4 +1,4 @@
-"""Hooks of an agent that cannot write them down itself: its launcher hears them, and is not to be fooled or stopped."""
+"""Hooks of an agent that cannot record them itself: its launcher receives them, and cannot be fooled or stopped."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ring(one: Pane, *names: str) -> None:
 
 
 def _open_bell(path: str) -> int | None:
-    """The bell to write to; None while nobody reads it, as just after it was made."""
+    """The bell to write to; None while no process reads it, as just after it was created."""
     with suppress(OSError):
         return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     return None

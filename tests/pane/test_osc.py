@@ -16,7 +16,7 @@ from mas.store.agent.agentlog import LONGEST_TEXT
 
 IDLE = b"\x1b]7501;state=idle\x1b\\"
 QUERY = b"\x1b]7501;?\x1b\\"
-# What the filter does, said once more: slow, and of the whole stream at once.
+# What the filter does, written once more: slow, and for the whole stream at once.
 WHOLE = re.compile(rb"\x1b\]7501;([^\x00-\x1f\x7f]{0,5000})(?:\x07|\x1b\\)", re.DOTALL)
 
 FRAGMENTS = st.sampled_from(

@@ -1,4 +1,4 @@
-"""What an agent reports of itself: taken from its output, written down, told to the workspace."""
+"""What an agent reports about itself: taken from its output, recorded, sent to the workspace as events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def told(one: Pane) -> list[tuple[str, str, str, str]]:
 
 
 def news(one: Pane) -> list[dict[str, Any]]:
-    """What the workspace was told of the agent."""
+    """The workspace's events about the agent."""
     directory = os.path.join(one.site.directory, ".mas", "events")
     found = []
     for name in sorted(os.listdir(directory)):
@@ -133,7 +133,7 @@ def test_the_state_that_decides_is_an_event_of_the_workspace(bare: Site) -> None
         b"\x1b]2;free\x07",
         report("state=blocked:kind=permission:msg=aGk="),
     )
-    # One after the other: of what comes in one piece, reports are heard before titles.
+    # One after the other: of what comes in one piece, reports are read before titles.
     words = [word for number, piece in enumerate(pieces) for word in (f"@{number}", piece.hex())]
     plan = {"states": StatePlan(sources=("osc7501", "title"), title_map=BUSY_OR_FREE)}
     with pane(bare, *stand_in("teller"), *words, plan=plan) as one:
@@ -179,7 +179,7 @@ def test_titles_can_count_from_when_a_hook_was_called(bare: Site) -> None:
         until(lambda: told(one) == [("osc7501", "working", "", "")], "what is no title")
         with AgentLog(os.path.join(one.session, "logs", "agent-00.events.jsonl")) as log:
             log.add({"event": "hook", "name": "SessionStart"})
-        # Of what was told too soon the last counts.
+        # Of what was reported too soon the last counts.
         until(lambda: [state[:2] for state in told(one)][1:] == [("title", "idle")], "the title")
 
 

@@ -1,4 +1,4 @@
-"""Looking at a screen: when that is done, what it costs, and that nobody waits for it."""
+"""Looking at a screen: when that is done, what it costs, and that nothing waits for it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_an_idle_program_is_idle_while_something_is_typed_to_it_and_works_from_e
     seen.screen.hear(b"hello", seen.now)
     seen.screen.stir(seen.now)
     seen.screen.hear(b"\r", seen.now)
-    # At once, before anything is printed: nobody must take it for idle.
+    # At once, before anything is printed: it must not be taken for idle.
     assert seen.said[3:] == [("working", "", "")]
     seen.show("hello!")
     seen.run(30)

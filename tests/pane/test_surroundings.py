@@ -31,7 +31,7 @@ def report(site: Site, **how: Any) -> dict[str, Any]:
 
 
 def test_an_agent_has_its_terminal_and_no_other_file(bare: Site) -> None:
-    # Seven more that whoever started the launcher left open.
+    # Seven more that the process that started the launcher left open.
     leaked = "exec 3</dev/null 4</dev/null 5</dev/null 6</dev/null 7</dev/null 8</dev/null 9</dev/null"
     found = report(bare, before=leaked)
     assert sorted(found["descriptors"]) == ["0", "1", "2"]
@@ -88,7 +88,7 @@ def test_an_agent_has_the_signals_as_any_program_does(bare: Site) -> None:
     with pane(bare, "sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status") as one:
         assert one.wait() == 0
         shown = dict(line.split(":\t") for line in one.log().decode().split("\r\n") if ":" in line)
-    # Beyond the first 31 are those the C library keeps to itself; nobody can set them back.
+    # Beyond the first 31 are those the C library keeps to itself; no program can set them back.
     assert {name: int(value, 16) & 0x7FFFFFFF for name, value in shown.items()} == {"SigBlk": 0, "SigIgn": 0}
 
 

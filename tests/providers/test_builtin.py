@@ -82,7 +82,7 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     files = dict(found.files)
     settings = json.loads(files[f"{STATE}/mas-settings.json"])
     hooks = settings["hooks"]
-    # Its own default lets it run commands that nobody was asked about.
+    # Its own default lets it run commands without asking.
     assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
     assert tools_of(json.loads(files[f"{STATE}/mas-mcp.json"])["mcpServers"]["mas"]) == TOOLS_PASSED
     assert set(hooks) == {sign.match for sign in found.status.hook_map}
@@ -233,7 +233,7 @@ def test_every_built_in_program_has_shown_screens(name: str) -> None:
         ("────────\nReadonly: ../ROLE.md\nmain.py  other.py\n>", "idle"),
         ("────────\narchitect>", "idle"),
         ("────────\nask multi>", "idle"),
-        # A message of which the last line is empty, before Enter or after it.
+        # A message whose last line is empty, before Enter or after it.
         ("────────\n> one\n>", ""),
         ("────────\n> one", ""),
         ("an answer that ends so:\n>", ""),

@@ -178,7 +178,7 @@ def test_arrow_keys_type_nothing() -> None:
 
 
 class Clock:
-    """A clock that goes when told."""
+    """A clock that the test moves."""
 
     now = 100.0
 
@@ -315,7 +315,7 @@ TEAM = {"metaManager": {"id": "00"}, "units": [{"name": "design", "manager": {"i
 
 @pytest.fixture
 def session(own_directory: str) -> str:
-    """A session of three, and a `mas` that notes what it is to send and fails for agent 99."""
+    """A session of three, and a `mas` that records what it should send and fails for agent 99."""
     with open("config.json", "w", encoding="utf-8") as file:
         json.dump({"agents": TEAM}, file)
     return own_directory

@@ -1,4 +1,4 @@
-"""The provider format: what a file may say, and what is said of one that may not."""
+"""The provider format: what a file may say, and the error for one that is wrong."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Agent:
         return [_HEADER.sub("", text, count=1) for text in self.model.said()]
 
     def _acknowledged(self, events: list[dict[str, Any]], text: str) -> bool:
-        """Whether the events tell that the message was taken, in the way that the provider's file names."""
+        """Whether the events show that the message was taken, in the way that the provider's file names."""
         how, _, name = self.provider.input.ack.partition(":")
         if how == "osc":
             return any((event.get("source"), event.get("state")) == ("osc7501", name) for event in events)
@@ -143,7 +143,7 @@ class Agent:
         return [(one.state, one.kind) for one in self.provider.status.startup_dialogs if re.search(one.match, screen)]
 
     def begins_with(self, kind: str) -> None:
-        """Wait until it is told that the program waits for a person; nothing is typed to it."""
+        """Wait until MAS reports that the program waits for a person; nothing is typed to it."""
         self.becomes("blocked")
         shown = self.shown()
         assert (shown["stateText"].split(":")[0], shown["stateSource"]) == (kind, "screen"), shown

@@ -16,7 +16,7 @@ _PINS = os.path.join(REPOSITORY, "tests", "real", "clis", "package-lock.json")
 
 @pytest.fixture(scope="session")
 def programs() -> str:
-    """The directory of the pinned programs; without them their tests are skipped, and it is said why."""
+    """The directory of the pinned programs; without them their tests are skipped, with the reason."""
     if _content(os.path.join(_PLACE, "installed")) != _content(_PINS):
         why = _content(os.path.join(_PLACE, "why")).strip() or "scripts/real-clis has not installed them"
         pytest.skip(f"no real agent programs: {why}")

@@ -164,7 +164,7 @@ def test_many_teams_are_read_by_one_look_at_each_server(ground: Ground, monkeypa
 
 def test_a_server_that_cannot_be_looked_at_hides_only_its_own_teams(ground: Ground) -> None:
     place, panes = ground.open(ground.plan(PAIR))
-    # A socket's address has its limit: beyond it nobody can tell whether a server is there.
+    # A socket's address has its limit: beyond it no process can know whether a server is there.
     unreachable = Place(f"/tmp/{'x' * 200}", NAME)
     found = ground.runtime.panes_of([unreachable, place])
     assert found[unreachable] is None

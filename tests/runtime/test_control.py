@@ -191,7 +191,7 @@ def test_what_may_have_been_done_is_not_done_again_unless_it_only_looked(
     with ThreadPoolExecutor(1) as thread:
         asking = thread.submit(server.run, [verb, "-t", pane])
         until(lambda: _pending(connections), "the question")
-        # It was asked, and no answer will come: nobody can tell whether it was done.
+        # It was asked, and no answer will come: it is unknown whether it was done.
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(NoTmux) as failed:
             asking.result()
@@ -380,7 +380,7 @@ time.sleep(1000)
 
 
 def _abandoned(ground: Ground, place: Place) -> psutil.Process:
-    """A client whose process was killed while tmux had something to tell it; tmux itself never lets go of it."""
+    """A client whose process was killed while tmux had output for it; tmux itself never lets go of it."""
     server = psutil.Process(Tmux(place.socket, True, ground.site.env).pid())
     argv = [sys.executable, "-c", _SPEAKER, place.socket]
     pipe = subprocess.PIPE

@@ -19,7 +19,7 @@ Fake = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def fake(site: Site) -> Fake:
-    """Puts programs of systemd on PATH that say what they are told to, and note how they were called."""
+    """Puts programs of systemd on PATH that print what the test gives them, and record how they were called."""
 
     def put(run: str = 'while test "$1" != --; do shift; done; shift; exec "$@"', **said: str) -> dict[str, str]:
         directory = os.path.join(site.directory, "bin")

@@ -1,4 +1,4 @@
-"""The sweep: every process of a session, however it hides, and nobody else's."""
+"""The sweep: every process of a session, however it hides, and no other."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_process_of_an_earlier_version_is_of_the_workspace_where_its_directory
         os.makedirs(directory)
         status = os.stat(os.path.join(bare.directory, name, "sessions"))
         homes[name] = OURS._replace(home=identity(status.st_dev, status.st_ino))
-    # A launcher is known by where it is, what it started by what it was told.
+    # A launcher is recognised by where it is, what it started by its variables.
     launcher = family.start(
         "sleep",
         "1000",

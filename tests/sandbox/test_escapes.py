@@ -133,7 +133,7 @@ def test_root_can_run_an_agent_as_another_user(house: House) -> None:
         os.chown(house.path(place), *account)
     os.chmod(house.path("plain"), 0o700)
     rules = house.rules(account=account)
-    # Not Python: root's own may be where nobody else can go.
+    # Not Python: root's own may be where no other user can go.
     argv = ["sh", "-c", "id -u; id -G; echo x > mine && echo wrote; ls ../../../plain || true; echo y > /dev/tty"]
     with house.pane(*argv, rules=rules) as one:
         assert one.wait() == 0, one.output

@@ -1,4 +1,4 @@
-"""The courier: who is under way is known, and what no thread could be had for is seen to by whoever looks next."""
+"""The courier: it knows what is under way, and what no thread could be started for is delivered at the next look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an agent's last run, whatever the agent made of the file that tells it."""
+"""What is known of an agent's last run, whatever the agent did to the file that records it."""
 
 from __future__ import annotations
 

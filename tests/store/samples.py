@@ -92,7 +92,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @contextmanager
 def ordinary_user(directory: str) -> Iterator[None]:
-    """Work in `directory` as somebody whom file modes bind, which root is not."""
+    """Work in `directory` as a user for whom file modes count, unlike root."""
     if os.geteuid() != 0:
         yield
         return

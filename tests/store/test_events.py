@@ -1,4 +1,4 @@
-"""The event store: every event once and in order, whoever writes, rolls, prunes or dies meanwhile."""
+"""The event store: every event once and in order, whatever process writes, rolls, prunes or dies meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of requests: asked again, a request is told what it started."""
+"""Keys of requests: a repeated request gets what the first one started."""
 
 from __future__ import annotations
 

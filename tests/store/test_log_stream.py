@@ -1,4 +1,4 @@
-"""An agent's log as one stream: it grows, starts anew, is not there yet, and is never what an agent made of it."""
+"""An agent's log as one stream: it grows, starts again, does not exist yet, and is never what an agent made of it."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_an_agent_that_locks_its_log_does_not_stop_it(session: str, recording: R
 
 @contextmanager
 def launcher(session: str) -> Iterator[tuple[Connection, Connection]]:
-    """A process that writes, draws, and begins another file, each when told so."""
+    """A process that writes, draws, and begins another file, each on request."""
     written, tell = Pipe(duplex=False)
     hear, go_on = Pipe(duplex=False)
     process = get_context("fork").Process(target=_launch, args=(session, tell, hear))

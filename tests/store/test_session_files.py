@@ -1,4 +1,4 @@
-"""Records: what a session's own files say, and what can still be said when they are damaged."""
+"""Records: what a session's own files say, and what is still known when they are damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Team files: what a workspace's own teams may say, and what is said of those that may not."""
+"""Team files: what a workspace's own teams may say, and the errors for those that are wrong."""
 
 from __future__ import annotations
 

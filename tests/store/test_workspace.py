@@ -110,7 +110,7 @@ def test_modes_do_not_depend_on_the_umask(place: str, mask: int) -> None:
         ".masrc": "0o644",
     }
     private = os.path.join(root, "sessions", ".mas")
-    # What agents are told of the server is for them to read.
+    # What agents may know about the server must be readable for them.
     assert oct(mode(os.path.join(private, "address"))) == "0o755"
     closed = (os.path.join(private, name) for name in os.listdir(private) if name != "address")
     assert {oct(mode(path)) for path in (private, *closed)} == {"0o700"}

@@ -27,7 +27,7 @@ _PLACE = {"unarchive": _ARCHIVED, "undelete": _DELETED}
 
 
 class Order(NamedTuple):
-    """What a client is told: who it is, where everything lies, how much to ask for and how to draw it."""
+    """What a client gets: who it is, where everything is, how much to ask for and how to draw it."""
 
     name: str
     door: str
@@ -76,7 +76,7 @@ def draw(dice: random.Random, order: Order, number: int) -> Wish:
 
 
 def _used_last(root: str, there: list[str]) -> str:
-    """The session to which something was done last, whoever did it."""
+    """The session to which something was done last, by any client."""
 
     def used(session: str) -> float:
         try:
@@ -88,7 +88,7 @@ def _used_last(root: str, there: list[str]) -> str:
 
 
 def _first_agent(root: str, session: str) -> str:
-    """An agent of the session; where that cannot be told any more, one that most have."""
+    """An agent of the session; if that is no longer known, one that most have."""
     try:
         with open(os.path.join(root, "sessions", session, "metadata.json"), encoding="utf-8") as file:
             return str(json.load(file)["agents"][0]["id"])
@@ -107,7 +107,7 @@ def sessions(root: str, place: str) -> Iterator[str]:
 
 
 def _mark(root: str, session_id: str) -> bool:
-    """Leave work in a new session; whoever looks for a session finds it from then on."""
+    """Leave work in a new session; every client that looks for a session finds it from then on."""
     path = os.path.join(root, "sessions", session_id, MARKER)
     try:
         with open(f"{path}.half", "w", encoding="utf-8") as file:

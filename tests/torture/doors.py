@@ -45,7 +45,7 @@ class Wish(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How it ended: `done`, `refused` for a reason, or `lost` where nobody knows; `made` is the session it made.
+    """How it ended: `done`, `refused` for a reason, or `lost` if that is unknown; `made` is the session it made.
 
     A refused one has made one where the refusal names it: a clone that could not be started.
     """

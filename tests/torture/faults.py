@@ -146,7 +146,7 @@ class Group(Squeeze):
 
 @contextmanager
 def group() -> Iterator[Group | None]:
-    """A control group of our own; None where none is to be had."""
+    """A control group of our own; None if there cannot be one."""
     path = next((made for place in _CGROUPS if (made := _made_below(place))), None)
     try:
         yield Group(path) if path else None
@@ -180,7 +180,7 @@ def small_disk(directory: str, megabytes: int) -> Iterator[bool]:
 
 
 def disk_of(site: Site, mounted: str | None) -> Squeeze:
-    """The best full disk that is to be had here."""
+    """The best full disk that this machine allows."""
     if mounted:
         return FullDisk(mounted)
     words = "a limit on the size of files (no file system can be mounted here)"

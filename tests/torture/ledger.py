@@ -1,4 +1,4 @@
-"""What clients asked for and were told, written down as it happens, and what must be so because of it."""
+"""What clients asked for and what was reported to them, recorded as it happens, and what must be true because of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOVING = ("stop", "restore", "archive", "unarchive", "delete", "undelete", "rest
 
 
 class Entry(NamedTuple):
-    """One thing a client asked for, and how that ended: `done`, `refused` or `lost`; None: nobody was told."""
+    """One thing a client asked for, and how that ended: `done`, `refused` or `lost`; None: no result was reported."""
 
     client: str
     door: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
     @property
     def cut_short(self) -> bool:
-        """Whether nobody can know how far it came."""
+        """Whether it is unknown how far it came."""
         return self.end in (None, "lost")
 
 
@@ -78,7 +78,7 @@ def marker_of(session_id: str) -> str:
 
 
 def broken_promises(world: World, entries: Collection[Entry], untouched_live: bool) -> Iterator[str]:
-    """What clients were told and is not so. `untouched_live`: nothing ended a session that nobody asked to end."""
+    """What was reported to clients and is not true. `untouched_live`: no fault of the round ended a session."""
     made = {entry.made: entry for entry in entries if entry.made}
     yield from _lost(world, made, entries)
     unknown = world.kept - set(made)

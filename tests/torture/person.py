@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.site import Site
 
 _OWN = "person"
-# Reads what nobody types; ends with its pane.
+# Reads from a terminal at which nothing is typed; ends with its pane.
 _PROGRAM = ("cat", "-")
 
 

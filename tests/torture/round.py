@@ -34,7 +34,7 @@ _MOST_SESSIONS = 6
 _SETTLING = 45.0
 _LOOK_AGAIN = 0.1
 INJECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")
-# What a client may be told besides that a session is gone or busy, and because of what.
+# What may be reported to a client besides that a session is gone or busy, and because of what.
 _EXCUSES = {
     "disk": {Fault.DISK},
     # A person may rename the very tmux session that is being opened.
@@ -180,7 +180,7 @@ class Round:
         self._hung: list[str] = []
 
     def run(self) -> None:
-        """Let all clients ask for what they are to, while things go wrong."""
+        """Let all clients make their requests, while things go wrong."""
         deadline = time.monotonic() + self._size.seconds
         orders = [
             Order(f"{door}{number}", door, self._site.root, self.ledgers, self._served.url, self._served.token,
@@ -317,7 +317,7 @@ class Round:
 
 
 def held_locks(world: World) -> Iterator[str]:
-    """Locks that somebody holds though nothing is being done."""
+    """Locks that a process holds though nothing is being done."""
     paths = [os.path.join(world.sessions, ".mas", "registry.lock")]
     for session_id in world.directories:
         paths += [os.path.join(world.sessions, session_id, name) for name in (".session.lock", ".mas/messages.lock")]

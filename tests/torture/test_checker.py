@@ -27,7 +27,7 @@ SECOND = "m-0000000000000002"
 
 
 class Scene(NamedTuple):
-    """A workspace with an active, a stopped, an archived and a deleted session, and what their makers were told."""
+    """A workspace with an active, a stopped, an archived and a deleted session, and what their makers saw."""
 
     site: Site
     active: str

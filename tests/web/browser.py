@@ -17,7 +17,7 @@ _FLAGS = (
 
 
 def how_to_launch() -> dict[str, Any] | None:
-    """What Playwright is to start, and with which words; None where there is no browser."""
+    """What Playwright must start, and with which arguments; None if there is no browser."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
         return None

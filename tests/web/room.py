@@ -27,7 +27,7 @@ class Room:
         return self.served.site.start("--team", team, "--name", name)
 
     def go(self, *words: str) -> None:
-        """Go to a place of the page, once the page knows everything anew."""
+        """Go to a place of the page, once the page has loaded everything again."""
         self.page.goto(f"{self.served.url}/#/{'/'.join(words)}")
 
     def row(self, name: str) -> Locator:

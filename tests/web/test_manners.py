@@ -25,7 +25,7 @@ def team(served_demo: Served) -> Iterator[str]:
 
 
 def found_by_axe(page: Page) -> list[str]:
-    """What would keep somebody from using the page. What agents print is theirs."""
+    """What would keep a person from using the page. What agents print is theirs."""
     with open(_AXE, encoding="utf-8") as file:
         page.evaluate(file.read())
     found: list[dict[str, Any]] = page.evaluate(

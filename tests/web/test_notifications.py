@@ -1,4 +1,4 @@
-"""Notifications: somebody who looks elsewhere hears that an agent asks or a session fails."""
+"""Notifications: a user who looks elsewhere learns that an agent asks or a session fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
 
 
 def background(room: Room) -> None:
-    """The page as a tab in the background, and what it tells the browser to show."""
+    """The page as a tab in the background, and what it has the browser show."""
     room.page.add_init_script(_KEPT)
     room.go()
     room.page.reload()
@@ -35,7 +35,7 @@ def test_an_agent_that_asks_causes_one_notification(room: Room) -> None:
     told = until(lambda: room.page.evaluate("window.shown"))
     assert [title for title, _ in told] == ["00 Meta manager waits for an answer"]
     assert "go on" in told[0][1]
-    # Network that comes back makes the page look again, and nothing is told twice.
+    # Network that comes back makes the page look again, and nothing is notified twice.
     room.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(room.page.get_by_role("banner").get_by_role("link", name="Approvals 1")).to_be_visible()
     room.is_live()

@@ -23,7 +23,7 @@ _PACE = {"env": {"MAS_DEMO_SPEED": "1.5"}}
 
 @pytest.fixture
 def bakery(served_demo: Served) -> Iterator[str]:
-    """A team of thirteen at work, one of whom asks."""
+    """A team of thirteen at work, one of which asks."""
     site = served_demo.site
     with open(site.path("pace.json"), "w", encoding="utf-8") as file:
         json.dump(_PACE, file)

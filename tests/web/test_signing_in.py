@@ -1,4 +1,4 @@
-"""Signing in: nobody sees anything without, and the code stays nowhere."""
+"""Signing in: without it nothing is shown, and the code is kept nowhere."""
 
 from __future__ import annotations
 
