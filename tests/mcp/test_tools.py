@@ -17,8 +17,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from mas.mcp import tools as tools_of
 from mas.service.messages.waiters import WaiterLimits
 from mas.store.agent.launch_plan import launch_path, read_plan
+from tests.golden import golden
 from tests.served import Served
 from tests.site import Site, until
 
@@ -115,7 +117,7 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
         assert [agent["id"] for agent in team["agents"]] == ["00", "20", "21", "22", "23"]
         sent = await answer(client, "send_message", target="22", message="echo hallo ✓")
         assert sent["agents"] == ["22"]
-        inbox = await answer(client, "read_inbox")
+        inbox = await answer(client, "read_inbox", limit=None)
         assert [(message["from"], message["message"]) for message in inbox["messages"]] == [
             ("person", "true from a person")
         ]
@@ -127,6 +129,13 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
     reports = {agent["id"]: agent["report"] for agent in site.json("show", session)["agents"]}
     assert reports["21"] == "testing"
     until(lambda: "hallo ✓" in site.mas("output", session, "22").stdout, "the message arrives")
+
+
+def test_programs_see_the_tools_as_promised() -> None:
+    tools = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.schema} for tool in tools_of.TOOLS
+    ]
+    golden("mcp/tools.json", json.dumps(tools, indent=1, sort_keys=True) + "\n")
 
 
 def test_an_agent_that_waits_more_often_than_it_may_is_refused(served: Served) -> None:
@@ -173,13 +182,17 @@ def test_a_refusal_is_an_error_of_mas(place: tuple[Site, str, Callable[[Work], N
         assert "may not write to 00 (hierarchy" in await refusal(client, "send_message", target="00", message="psst")
         assert "may not read the screen of 00" in await refusal(client, "read_output", agent="00")
         assert "No agent, unit or group 'nobody'" in await refusal(client, "send_message", target="nobody", message="x")
-        assert "needs message" in await refusal(client, "send_message", target="22")
-        assert "has no argument 'from'" in await refusal(
+        assert "message is missing" in await refusal(client, "send_message", target="22")
+        assert "Unknown field 'from' in send_message" in await refusal(
             client, "send_message", target="22", message="I am somebody else", **{"from": "23"}
         )
         assert "limit must be a whole number" in await refusal(client, "read_inbox", limit=0)
-        assert "limit must be a whole number" in await refusal(client, "read_inbox", limit="all")
-        assert "Not an agent id" in await refusal(client, "read_output", agent="../..")
+        assert "limit is 'all'; it must be a whole number from 1 to 100" in await refusal(
+            client, "read_inbox", limit="all"
+        )
+        assert "agent is '../..'; it must be two digits" in await refusal(client, "read_output", agent="../..")
+        assert "Unknown field 'all' in list_team (known: none)" in await refusal(client, "list_team", all=True)
+        assert "text must be 1 to 2000 characters" in await refusal(client, "report_status", text=7)
         assert "The report is empty" in await refusal(client, "report_status", text=" ")
         assert "there are: send_message" in await refusal(client, "stop_everything")
 

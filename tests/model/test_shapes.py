@@ -8,13 +8,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import pytest
 
-from mas.http.wire import body_of
 from mas.model.agents import Variables
 from mas.model.errors import BadInput
 from mas.model.event import Event, event_fields, parse_event
 from mas.model.fields import FLAT, NOT_WRITTEN, Rule
 from mas.model.isolation import SIZE, Isolation, Mode, Policy
 from mas.model.message import Delivery, DeliveryState, Message, MessageList
+from mas.model.schema import body_of
 from mas.model.session import AgentRun
 from mas.model.shapes import read, unwire, write
 from mas.model.upkeep import Check, Diagnosis, Pruned, PrunePlan
@@ -190,12 +190,13 @@ def test_an_object_with_one_field_can_be_that_field_alone() -> None:
 
 
 def test_the_description_of_the_api_is_made_of_the_same_fields() -> None:
-    described = body_of(Bicycle).model_json_schema()
+    _, bodies = body_of(Bicycle)
+    described = bodies["BicycleBody"]
     assert set(described["properties"]) == {
         *("frameName", "wheels", "isOn", "lensKind", "front", "paint", "labels", "weight")
     }
     assert (described["required"], described["properties"]["frameName"]["pattern"]) == (["frameName"], "^[a-z]+$")
-    wheels = [shape["properties"] for name, shape in described["$defs"].items() if "WheelBody" in name]
+    wheels = [shape["properties"] for name, shape in bodies.items() if "WheelBody" in name]
     assert sorted("madeIn" in wheel for wheel in wheels) == [False, True]
     for wheel in wheels:
         assert (wheel["spokes"]["minimum"], wheel["spokes"]["maximum"], wheel["spokes"]["type"]) == (1, 99, "integer")

@@ -30,6 +30,8 @@ from mas.http.errors import add_handlers
 from mas.http.state import ServerState
 from mas.http.threads import in_thread
 from mas.http.wire import Problem
+from mas.model.run import RunBody
+from mas.model.schema import body_of
 from mas.service.mas import Mas
 from mas.service.messages.waiters import Waiters
 
@@ -99,14 +101,17 @@ async def _running(app: FastAPI, server: ServerState, doors: Doors) -> AsyncIter
 
 
 def _describe(app: FastAPI) -> None:
-    """Add to the API's description what all calls share: refusals and the token."""
+    """Add to the API's description what all calls share, refusals and the token, and the body that the model reads."""
     made = app.openapi
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = made()
-            parts = schema.setdefault("components", {})
-            parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
+            parts = schema["components"]
+            run, bodies = body_of(RunBody)
+            schema["paths"]["/runs"]["post"]["requestBody"] = {"content": {"application/json": {"schema": run}}}
+            parts["schemas"] = dict(sorted((parts["schemas"] | bodies).items()))
+            parts["schemas"]["Problem"] = Problem.model_json_schema(
                 by_alias=True, ref_template="#/components/schemas/{model}"
             )
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Request, Response
 
 from mas.http.dependencies import Product
-from mas.http.wire import ReadByTheModel, answer, answers
-from mas.model.run import RunBody, as_asked, asks_for_legacy, parse_run
+from mas.http.wire import answer, answers
+from mas.model.run import as_asked, asks_for_legacy, parse_run
 from mas.model.teamfile import team_in
 from mas.model.views import SessionDetail
 
@@ -21,7 +21,7 @@ _KEY = "A repeated key returns the session that the first request with it starte
 def start(
     mas: Product,
     request: Request,
-    body: Annotated[Any, ReadByTheModel(RunBody), Body()] = None,  # noqa: ANN401 - raw JSON
+    body: Annotated[Any, Body()] = None,  # noqa: ANN401 - raw JSON
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200, description=_KEY)] = None,
 ) -> Response:
     """Start a session: the default team of 13, a team by name, or a custom one. If an agent cannot start, none does."""

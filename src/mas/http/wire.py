@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -11,11 +11,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mas.model.fields import Rule
 from mas.model.message import LARGEST, DeliveryState, Until
+from mas.model.schema import reference_to
 from mas.model.self_report import LONGEST_REPORT, Reported
 from mas.model.session import Gone, Status
-from mas.model.shapes import is_pairs, options, ruled, words_of, written_fields
 from mas.model.state import State
 from mas.model.views import camel, wire
 
@@ -173,55 +172,6 @@ class EventFieldsPage(BaseModel):
 
 
 @cache
-def body_of(kind: type, without: tuple[str, ...] = ()) -> type[BaseModel]:
-    """The shape of a body that the model itself reads, for the documentation of the API."""
-    fields: dict[str, Any] = {}
-    for field in written_fields(kind, without):
-        written = _described(field.hint, field.rule)
-        fields[camel(field.name)] = (written | None, None) if field.has_default else (written, ...)
-    name = f"{kind.__name__.removesuffix('Body')}Body"
-    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=kind.__doc__, **fields)
-
-
-def _described(hint: Any, rule: Rule) -> Any:  # noqa: ANN401 - a type of any kind
-    """The type of a field as it is written, with what it must be."""
-    kinds = [rule.written_as] if rule.written_as else [_written(kind, rule) for kind in options(hint)]
-    rules = Field(
-        description=rule.about or None,
-        ge=rule.least,
-        le=rule.most,
-        pattern=rule.pattern and f"^{rule.pattern}$",
-        max_length=rule.longest,
-        min_length=rule.longest and 1,
-    )
-    return Annotated[Union[tuple(kinds)], rules]  # noqa: UP007 - made while running
-
-
-def _written(hint: Any, rule: Rule) -> Any:  # noqa: ANN401 - a type of any kind
-    inner = get_args(hint)
-    if words := words_of(hint):
-        return Literal[tuple(str(word) for word in words)]
-    if hasattr(hint, "_fields"):
-        of_word = [_described(*field[1:3]) for field in written_fields(hint) if field.name == rule.word]
-        return Union[(*of_word, body_of(hint, rule.without))]
-    if get_origin(hint) is dict or is_pairs(hint):
-        return dict[str, _described(*ruled((inner if get_origin(hint) is dict else get_args(inner[0]))[1]))]  # type: ignore[misc]
-    if get_origin(hint) is tuple:
-        return list[_described(*ruled(inner[0]))]  # type: ignore[misc] # a type made while running
-    return hint
-
-
-class ReadByTheModel:
-    """Describes a body that the model reads and that may be left out: beside `Any`, in `Annotated`."""
-
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
-
-    def __get_pydantic_json_schema__(self, _: object, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        return {"anyOf": [handler(body_of(self._kind).__pydantic_core_schema__), {"type": "null"}]}
-
-
-@cache
 def shape(kind: type) -> type[BaseModel]:
     """The wire shape of one of the model's values, for the documentation of the API."""
     fields: dict[str, Any] = {camel(name): (_wired(hint), ...) for name, hint in get_type_hints(kind).items()}
@@ -247,7 +197,7 @@ def answers(kind: type, status: int = 200, *refusals: int) -> dict[str, Any]:
 
 def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The documentation of refusals."""
-    body = {"content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    body = {"content": {PROBLEM: {"schema": reference_to("Problem")}}}
     return {status: body | {"description": _MEANING[status]} for status in sorted({*_ALWAYS, *statuses})}
 
 

@@ -240,7 +240,7 @@ class _Reader(NamedTuple):
         return name if self.snake else camel(name)
 
     def _unknown(self, key: Any, place: str, known: set[str]) -> BadInput:  # noqa: ANN401 - JSON
-        there_are = ", ".join(sorted(map(self._key, known)))
+        there_are = ", ".join(sorted(map(self._key, known))) or "none"
         why = f"Unknown field {shown(str(key))} in {place or self.called} (known: {there_are})"
         return BadInput(why, field=_inside(place, str(key)[:60]))
 
