@@ -182,6 +182,48 @@ def test_what_is_wrong_is_refused_by_its_place(body: object, field: str, words: 
     assert words in refused.value.message
 
 
+def _is_even(number: int) -> bool:
+    if number % 2:
+        raise ValueError("is odd")
+    return True
+
+
+Even = Annotated[int, Rule(test=_is_even)]
+
+
+class Lock(NamedTuple):
+    """A fourth, that is not kept as it is written."""
+
+    dials: tuple[Even | tuple[Even, ...], ...] = ()
+    sums: Annotated[
+        tuple[int, ...],
+        Rule(written_as=dict[str, tuple[Even, ...]], read=lambda parts: tuple(map(sum, parts.values()))),
+    ] = ()
+    code: Annotated[str, Rule("four digits", test=int)] = "1"
+
+
+def test_a_value_can_be_made_of_another_that_is_read_first() -> None:
+    assert read(Lock, {"dials": [2, [4, 6]], "sums": {"a": [2, 4], "b": []}}) == Lock((2, (4, 6)), (6, 0))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"dials": [2, 3]}, "dials[1] is odd"),
+        ({"dials": [[4, 7]]}, "dials[0][1] is odd"),
+        ({"dials": ["x"]}, "dials[0] must be a whole number"),
+        ({"sums": {"a": [2, 9]}}, "sums.a[1] is odd"),
+        ({"sums": {"\x1b": [9]}}, r"sums.'\x1b'[0] is odd"),
+        ({"sums": []}, "sums must be a table"),
+        ({"code": "x"}, "code is 'x'; it must be four digits"),
+    ],
+)
+def test_a_rule_says_in_its_own_words_why_a_part_is_refused(body: object, words: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read(Lock, body, snake=True)
+    assert refused.value.message == words
+
+
 def test_an_object_with_one_field_can_be_that_field_alone() -> None:
     assert read(Isolation, {"tier": "A", "policy": "require"}).policy == Policy(Mode.REQUIRE)
     assert write(Isolation("A", policy=Policy(Mode.REQUIRE)))["policy"] == "require"

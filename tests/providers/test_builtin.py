@@ -65,7 +65,7 @@ def test_every_built_in_file_is_whole() -> None:
     providers = Providers("/nowhere", {"PATH": os.environ["PATH"]})
     assert providers.names() == ["aider", "claude", "codex", "demo", "gemini", "generic", "shell"]
     for name in providers.names():
-        assert providers.get(name).description
+        assert providers.get(name).provider.description
 
 
 def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:

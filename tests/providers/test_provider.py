@@ -67,7 +67,7 @@ def by(provider: str, model: str | None = None) -> Agent:
 def test_every_built_in_provider_loads_and_can_be_run(providers: Providers) -> None:
     assert {"demo", "shell"} <= set(providers.names())
     for name in providers.names():
-        assert providers.get(name).id == name
+        assert providers.get(name).provider.id == name
     assert providers.program(by("shell")).argv[1:] == ("-l",)
     demo = providers.program(by("demo")).argv
     assert demo[0] == sys.executable
@@ -77,13 +77,13 @@ def test_every_built_in_provider_loads_and_can_be_run(providers: Providers) -> N
 def test_a_workspaces_own_file_is_read_and_wins(place: str, providers: Providers) -> None:
     written(place, GOOD)
     mine = providers.get("mine")
-    assert (mine.description, mine.input.submit_delay, mine.launch.env) == ("my own", 0.5, (("KEY", "value"),))
+    assert (mine.provider.description, mine.input.submit_delay, mine.launch.env) == ("my own", 0.5, (("KEY", "value"),))
     found = providers.program(by("mine", model="large; rm -rf"))
     assert os.path.basename(found.argv[0]) == "sh"
     assert found.argv[1:] == ("-c", "x large; rm -rf", "/bin/sh")
     assert found.env == (("KEY", "value"),)
     written(place, GOOD.replace('"mine"', '"shell"'), "shell")
-    assert providers.get("shell").description == "my own"
+    assert providers.get("shell").provider.description == "my own"
 
 
 def test_an_agent_resumes_where_its_provider_can(place: str, providers: Providers) -> None:
@@ -153,7 +153,7 @@ def test_a_file_that_was_changed_is_read_again(place: str, providers: Providers)
     written(place, GOOD)
     assert providers.get("mine") is providers.get("mine")
     written(place, GOOD.replace("my own", "my very own"))
-    assert providers.get("mine").description == "my very own"
+    assert providers.get("mine").provider.description == "my very own"
 
 
 def test_a_command_makes_an_agent_generic_whatever_its_provider(providers: Providers) -> None:

@@ -106,7 +106,7 @@ UNIT = "[[units]]\nname = 'a'\nagents = [{}]\n"
         ("", "A team has at least one unit"),
         ("units = []", "A team has at least one unit"),
         ("units = 7", "units must be a list"),
-        ("units = [7]", "units[0] must be an object"),
+        ("units = [7]", "units[0] must be a table"),
         ("[[units]]\nname = 'a'", "units[0].agents is empty: the unit a needs at least one agent"),
         ("[[units]]\nagents = [{}]", "units[0].name is missing"),
         ("[[units]]\nname = 'all'\nagents = [{}]", "The unit name 'all' is taken"),

@@ -23,12 +23,16 @@ class Rule(NamedTuple):
     about: str = ""
     """What the description of the API says about it."""
     test: Callable[[Any], object] | None = None
+    """False or `ValueError` for what it must not be. Without `must_be`, the error's words say why: `NAME …`."""
     least: float | None = None
     most: float | None = None
     pattern: str | None = None
     longest: int | None = None
     read: Callable[[Any], Any] | None = None
-    """Makes the value of what is written, where that is of another type; `ValueError` if it cannot."""
+    """Makes the value of what is written, where that is of another type; `ValueError` if it cannot.
+
+    Without `must_be`, what is written is read as a `written_as` first.
+    """
     write: Callable[[Any], Any] | None = None
     written_as: Any = None
     """The type of what is written."""

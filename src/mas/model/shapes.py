@@ -143,9 +143,10 @@ class _Reader(NamedTuple):
             return None
         if rule.read:
             return self._made(rule, body, place)
-        kinds = options(hint)
-        # No two types of a union are written alike.
-        kind = next((kind for kind in kinds if isinstance(body, _plain(kind))), kinds[0])
+        kind, *others = kinds = options(hint)
+        if others:
+            # No two types of a union are written alike.
+            return self.value(next((one for one in kinds if isinstance(body, _plain(one))), kind), body, place, rule)
         if kind is Any:
             return body
         if words := words_of(kind):
@@ -161,6 +162,8 @@ class _Reader(NamedTuple):
         return float(body) if kind is float and not self.is_answer else body
 
     def _made(self, rule: Rule, body: Any, place: str) -> Any:  # noqa: ANN401 - JSON
+        if not rule.must_be:
+            body = self.value(rule.written_as, body, place)
         try:
             return rule.read(body) if rule.read else body
         except ValueError:
@@ -177,22 +180,33 @@ class _Reader(NamedTuple):
         name, inner = get_args(get_args(kind)[0] if pairs else kind)
         rule = ruled(name)[1]
         for key in body:
-            if not rule.allows(key):
+            if not self._allows(rule, key, place):
                 raise BadInput.at(place, f"has {shown(key)}, which is not {rule.must_be}")
-        found = {key: self.value(inner, item, f"{place}.{key}") for key, item in body.items()}
+        found = {
+            key: self.value(inner, item, f"{place}.{key if key.isprintable() else shown(key)}")
+            for key, item in body.items()
+        }
         return tuple(found.items()) if pairs else found
 
     def _check(self, kind: Any, body: Any, place: str, rule: Rule) -> None:  # noqa: ANN401 - types and JSON of any kind
         plain = _plain(kind)
         fits = isinstance(body, (int, float) if plain is float else plain)
         if not fits or isinstance(body, bool) != (plain is bool):
-            raise self._wrong(place, body, rule.must_be or _KINDS[plain])
+            raise self._wrong(place, body, rule.must_be or self._called(plain))
         if self.is_answer:
             return
         if plain is str:
             self._check_text(body, place)
-        if not rule.allows(body):
+        if not self._allows(rule, body, place):
             raise self._wrong(place, body, rule.must_be)
+
+    def _allows(self, rule: Rule, value: Any, place: str) -> bool:  # noqa: ANN401 - a value of any kind
+        try:
+            return rule.allows(value)
+        except ValueError as error:
+            if rule.must_be:
+                return False
+            raise BadInput.at(place, str(error)) from None
 
     def _check_text(self, text: str, place: str) -> None:
         """Text that can be an argument of a program."""
@@ -208,7 +222,7 @@ class _Reader(NamedTuple):
             hint = next(field.hint for field in fields_of(kind) if field.name == rule.word)
             return kind(**{rule.word: self.value(hint, body, place)})
         if not isinstance(body, Mapping):
-            raise self._wrong(place, body, "an object")
+            raise self._wrong(place, body, self._called(dict))
         known = _keys(kind, rule.without, self.is_answer, self.snake)
         given: dict[str, str] = {}
         for key in body:
@@ -235,6 +249,9 @@ class _Reader(NamedTuple):
             elif key is not None and (body[key] is not None or not field.has_default or self.newer):
                 values[field.name] = self.value(field.hint, body[key], _inside(place, key), field.rule)
         return kind(**values)
+
+    def _called(self, plain: type) -> str:
+        return "a table" if self.snake and plain is dict else _KINDS[plain]
 
     def _key(self, name: str) -> str:
         return name if self.snake else camel(name)
@@ -275,7 +292,7 @@ def _inside(place: str, key: str) -> str:
 @cache
 def _plain(kind: Any) -> type:  # noqa: ANN401 - a type of any kind
     """What JSON and TOML have for such a type."""
-    kind = object if kind is Any else getattr(kind, "__supertype__", kind)
+    kind = object if kind is Any else ruled(getattr(kind, "__supertype__", kind))[0]
     if get_origin(kind) is dict or is_pairs(kind) or hasattr(kind, "_fields"):
         return dict
     if get_origin(kind) is tuple:

@@ -15,6 +15,7 @@ from mas.model.run import GENERIC
 from mas.providers.format import (
     PLACEHOLDER,
     PLACEHOLDERS,
+    About,
     Approve,
     Input,
     Provider,
@@ -143,21 +144,21 @@ class Providers:
         """
         name = GENERIC if agent.command is not None else agent.provider or ""
         directory, provider = self._found(name)
-        launch, status = provider.launch, provider.status
+        about, launch, status = provider.provider, provider.launch, provider.status
         values = self._values(provider, agent, home)
         resume_if = _where_it_is(launch.resume_if, values)
         resumes = resume and bool(launch.resume) and (not resume_if or self._is_any(resume_if))
-        going_on = self._installed(_arguments(launch.resume, values), provider.install) if launch.resume else ()
+        going_on = self._installed(_arguments(launch.resume, values), about.install) if launch.resume else ()
         if agent.command is not None:
             argv = _split(agent.command)
-        elif provider.needs_command:
+        elif about.needs_command:
             raise BadInput(f"The provider {name} needs a command to run", "mas start --command CMD")
         else:
             argv = list(going_on) if resumes else _arguments(launch.argv, values)
         passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
         own = {key: _filled(value, values) for key, value in launch.env}
         return Program(
-            argv=self._installed(argv, provider.install),
+            argv=self._installed(argv, about.install),
             env=tuple((passed | own).items()),
             files=tuple(_rendered(directory, launch.files, values)) if home.state_dir else (),
             seed=tuple(_rendered(directory, launch.seed, values)) if home.state_dir else (),
@@ -188,31 +189,30 @@ class Providers:
         from mas.model.team import Agent
 
         try:
-            provider = self.get(name)
+            about = self.get(name).provider
         except MasError as error:
             return ProviderView(name, "", is_default, False, None, error.message)
         view = ProviderView(
-            name, provider.description, is_default, True, None, "", None, provider.min_version or None, True,
-            provider.install,
-        )  # fmt: skip
-        if provider.needs_command:
+            name, about.description, is_default, True, None, "", None, about.min_version or None, True, about.install
+        )
+        if about.needs_command:
             return view
         try:
             program = self.program(Agent("00", "meta", provider=name))
         except MasError as error:
             return view._replace(installed=False, problem=error.message)
         view = view._replace(program=program.argv[0])
-        return self._with_version(view, provider, program) if provider.version_cmd else view
+        return self._with_version(view, about) if about.version_cmd else view
 
-    def _with_version(self, view: ProviderView, provider: Provider, program: Program) -> ProviderView:
+    def _with_version(self, view: ProviderView, about: About) -> ProviderView:
         basic = {key: self._environ[key] for key in ("PATH", "HOME", "LANG") if key in self._environ}
-        said = self._ask(self._installed(list(provider.version_cmd), provider.install), basic)
+        said = self._ask(self._installed(list(about.version_cmd), about.install), basic)
         match = _NUMBERS.search(said or "")
         if match is None:
-            return view._replace(meets_minimum=not provider.min_version, problem="its version is unknown")
+            return view._replace(meets_minimum=not about.min_version, problem="its version is unknown")
         view = view._replace(version=match[0])
-        if _numbers(match[0]) < _numbers(provider.min_version or "0"):
-            problem = f"version {match[0]} is older than {provider.min_version}"
+        if _numbers(match[0]) < _numbers(about.min_version or "0"):
+            problem = f"version {match[0]} is older than {about.min_version}"
             return view._replace(meets_minimum=False, problem=problem)
         return view
 
@@ -238,7 +238,7 @@ class Providers:
             "package": _PACKAGE,
             "shell": self._environ.get("SHELL") or "/bin/sh",
             "mas": _mas(),
-            "model": agent.model or provider.model,
+            "model": agent.model or provider.models.default,
             "key_tail": self._key_tail(provider),
             **home._asdict(),
         }
