@@ -18,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mas.mcp import tools as tools_of
+from mas.model.schema import schema_of
 from mas.service.messages.waiters import WaiterLimits
 from mas.store.agent.launch_plan import launch_path, read_plan
 from tests.golden import golden
@@ -133,7 +134,8 @@ def test_an_agent_sees_its_team_writes_reads_and_reports(place: tuple[Site, str,
 
 def test_programs_see_the_tools_as_promised() -> None:
     tools = [
-        {"name": tool.name, "description": tool.description, "inputSchema": tool.schema} for tool in tools_of.TOOLS
+        {"name": tool.name, "description": tool.description, "inputSchema": schema_of(tool.arguments)}
+        for tool in tools_of.TOOLS
     ]
     golden("mcp/tools.json", json.dumps(tools, indent=1, sort_keys=True) + "\n")
 

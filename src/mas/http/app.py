@@ -110,10 +110,8 @@ def _describe(app: FastAPI) -> None:
             parts = schema["components"]
             run, bodies = body_of(RunBody)
             schema["paths"]["/runs"]["post"]["requestBody"] = {"content": {"application/json": {"schema": run}}}
-            parts["schemas"] = dict(sorted((parts["schemas"] | bodies).items()))
-            parts["schemas"]["Problem"] = Problem.model_json_schema(
-                by_alias=True, ref_template="#/components/schemas/{model}"
-            )
+            schemas = dict(sorted((parts["schemas"] | bodies).items()))
+            parts["schemas"] = schemas | {"Problem": Problem.model_json_schema()}
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"token": []}]
             schema["paths"]["/health"]["get"]["security"] = []

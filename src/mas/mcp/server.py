@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mas import __version__
 from mas.mcp.tools import TOOLS, Speaker, call
 from mas.model.errors import MasError
+from mas.model.schema import schema_of
 
 _ABOUT = (
     "You are an agent in a team that MAS runs: several programs like you, each in its own terminal. "
@@ -40,7 +41,7 @@ def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: 
                 types.Tool(
                     name=tool.name,
                     description=tool.description,
-                    input_schema=tool.schema,
+                    input_schema=schema_of(tool.arguments),
                     annotations=types.ToolAnnotations(read_only_hint=tool.only_reads, open_world_hint=False),
                 )
                 for tool in TOOLS

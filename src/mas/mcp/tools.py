@@ -9,7 +9,6 @@ from mas.model.errors import BadInput, NotFound
 from mas.model.fields import AGENT_ID, Rule
 from mas.model.ids import SessionId, shown
 from mas.model.message import Box, Until
-from mas.model.schema import schema_of
 from mas.model.self_report import LONGEST_REPORT
 from mas.model.shapes import read
 from mas.model.views import wire
@@ -41,10 +40,6 @@ class Tool(NamedTuple):
     @property
     def description(self) -> str:
         return " ".join((self.do.__doc__ or "").split())
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        return schema_of(self.arguments)
 
 
 def call(name: str, speaker: Speaker, arguments: Mapping[str, Any]) -> Answer:
