@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 import mas.cli
-from mas.cli.main import COMMANDS, HIDDEN, load
+from mas.cli.main import COMMANDS, HIDDEN, load, summary
 from mas.model.session import LISTED
 
 FACTS = {"SUMMARY", "EXAMPLES", "WHERE", "FOR_AGENTS", "OF_STATUS"}
@@ -33,6 +33,7 @@ def test_a_command_file_has_its_facts_and_none_that_no_code_reads(command: str) 
     module = load(command)
     assert (module.__doc__ or "").startswith(f"mas {command}: ")
     assert 0 < len(module.SUMMARY) < 80
+    assert summary(command) == module.SUMMARY
     assert module.EXAMPLES.strip()
     assert callable(module.arguments)
     assert callable(module.run)
@@ -43,10 +44,13 @@ def test_a_command_file_has_its_facts_and_none_that_no_code_reads(command: str) 
     assert set(re.findall("^([A-Z][A-Z_]*) = ", source, re.MULTILINE)) <= FACTS
 
 
-def test_a_command_imports_no_other_command() -> None:
-    script = "import sys; from mas.cli.main import load; load('list'); print(*(name for name in sys.modules))"
-    names = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
-    assert [name for name in names if name.startswith("mas.cli.") and name.endswith("_")] == ["mas.cli.list_"]
+@pytest.mark.parametrize(("line", "command"), [("list --help", "list"), ("--help", ""), ("complete -- st", "complete")])
+def test_a_command_line_imports_no_other_command(line: str, command: str) -> None:
+    script = "import sys; from mas.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
+    args = [sys.executable, "-c", script, *line.split()]
+    names = subprocess.run(args, check=True, capture_output=True, text=True).stdout.split()
+    commands = [name for name in names if name.startswith("mas.cli.") and name.endswith("_")]
+    assert commands == ([f"mas.cli.{command}_"] if command else [])
 
 
 def test_named_tuples_that_every_listing_imports_have_no_postponed_annotations() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mas.cli.command import Arguments, opened
-from mas.cli.main import ALIASES, COMMANDS, COMMON, command_parser, load, top_parser
+from mas.cli.main import ALIASES, COMMANDS, COMMON, command_parser, load, summary, top_parser
 from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
@@ -147,7 +147,7 @@ def _candidates(line: Line, where: Arguments) -> Iterator[Candidate]:
     elif line.start.startswith("-") and not line.only_words:
         yield from _options(line)
     elif line.command is None or (line.command == "help" and not line.words):
-        yield from ((name, load(name).SUMMARY) for name in COMMANDS)
+        yield from ((name, summary(name)) for name in COMMANDS)
         if line.command is None:
             yield "help", "show a command's options and examples"
     else:
