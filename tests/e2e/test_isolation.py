@@ -154,9 +154,9 @@ def test_the_doctor_lists_every_tier_and_what_sessions_get(site: Site) -> None:
     ("env", "config", "words"),
     [
         ("perhaps", {}, "MAS_ISOLATION is 'perhaps'; it can be: auto, require, off, A, B, D"),
-        ("", {"isolation": "perhaps"}, "isolation of config.json is 'perhaps'"),
-        ("", {"isolation": {"reed": []}}, "Unknown field 'reed' in isolation of config.json"),
-        ("", {"limits": {"memory": "much"}}, "limits of config.json.memory is 'much'"),
+        ("", {"isolation": "perhaps"}, "config.json: isolation is 'perhaps'"),
+        ("", {"isolation": {"reed": []}}, "Unknown field 'reed' in config.json: isolation"),
+        ("", {"limits": {"memory": "much"}}, "config.json: limits.memory is 'much'"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused_by_name(site: Site, env: str, config: Any, words: str) -> None:
@@ -192,8 +192,8 @@ def test_a_team_file_says_how_its_agents_are_isolated_and_limited(lower: Site) -
     first, second = (lower.json("teams", name) for name in ("tight", "again"))
     assert first["isolation"] == second["isolation"] != {}
     assert (first["limits"], first["units"]) == (second["limits"], second["units"])
-    put(lower.root, "templates/teams/bad.toml", text.replace("run_as", "runAs"))
-    assert "Unknown field 'runAs' in isolation" in lower.mas("start", "--team", "bad", code=2).stderr
+    put(lower.root, "templates/teams/bad.toml", text.replace("run_as", "runs_as"))
+    assert "Unknown field 'runs_as' in isolation" in lower.mas("start", "--team", "bad", code=2).stderr
 
 
 @pytest.fixture
