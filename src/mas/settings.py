@@ -132,9 +132,9 @@ def settings_of(root: str, config: Mapping[str, Any]) -> Settings:
 
 def find_root(workspace: str | None) -> str:
     """The workspace: the flag, then MAS_WORKSPACE_ROOT, then the nearest parent with a marker file."""
-    told = workspace or os.environ.get("MAS_WORKSPACE_ROOT")
-    if told:
-        root = os.path.realpath(told)
+    named = workspace or os.environ.get("MAS_WORKSPACE_ROOT")
+    if named:
+        root = os.path.realpath(named)
         if not os.path.isfile(os.path.join(root, MARKER)):
             raise NoWorkspace(root, named=True)
         return root

@@ -91,7 +91,7 @@ def test_an_agent_that_runs_is_left_alone_unless_forced(site: Site) -> None:
     programs = [start["pid"] for start in events(site, session, "start")]
     site.mas("restart-agent", "--force", "00")
     assert living([first, *programs]) == []
-    until(lambda: state(site, session) == "idle", "the agent anew")
+    until(lambda: state(site, session) == "idle", "the restarted agent")
     assert [event["event"] for event in events(site, session, "start", "exit")] == ["start", "exit", "start"]
 
 
@@ -200,7 +200,7 @@ def test_an_agent_that_fails_again_and_again_stays_dead_and_says_so(site: Site) 
     assert "is reached, restarted 2 times" in site.mas("show", session).stdout
     assert [event.get("restarts", 0) for event in events(site, session, "start")] == [0, 1, 2]
     site.mas("restart-agent", session, "00")
-    until(lambda: len(events(site, session, "start")) > 3, "it counts anew")
+    until(lambda: len(events(site, session, "start")) > 3, "it counts from the start again")
 
 
 def test_an_agent_that_waits_to_be_started_again_can_be_restarted_at_once(site: Site) -> None:
@@ -212,7 +212,7 @@ def test_an_agent_that_waits_to_be_started_again_can_be_restarted_at_once(site: 
     (launcher,) = pane_pids(site, session)
     site.mas("restart-agent", "00")
     assert living([launcher]) == []
-    until(lambda: "in 0.5 s" in events(site, session, "exit")[-1]["reason"], "it counts anew")
+    until(lambda: "in 0.5 s" in events(site, session, "exit")[-1]["reason"], "it counts from the start again")
 
 
 def test_an_agent_of_its_own_policy_runs_again_however_it_ended(site: Site) -> None:

@@ -91,8 +91,8 @@ def test_an_agent_resumes_where_its_provider_can(place: str, providers: Provider
     resumed = providers.program(by("mine"), resume=True)
     assert (resumed.argv[1:], resumed.resumes, resumed.can_resume) == (("--resume",), True, True)
     assert not providers.program(by("mine")).resumes
-    anew = providers.program(by("shell"), resume=True)
-    assert (anew.argv[1:], anew.resumes, anew.can_resume) == (("-l",), False, False)
+    fresh = providers.program(by("shell"), resume=True)
+    assert (fresh.argv[1:], fresh.resumes, fresh.can_resume) == (("-l",), False, False)
 
 
 def test_a_conversation_that_was_never_begun_is_not_resumed(place: str, providers: Providers) -> None:

@@ -171,7 +171,7 @@ def works_from_start_to_restore(agent: Agent) -> None:
     agent.site.mas("stop", agent.session)
     assert agent.site.processes() == []
     before = len(agent.model.exchanges)
-    assert "anew" not in agent.site.mas("restore", agent.session).stderr
+    assert "Started fresh" not in agent.site.mas("restore", agent.session).stderr
     agent.becomes("idle")
     agent.send("And after that?")
     agent.becomes("idle")

@@ -87,7 +87,7 @@ def test_a_refusal_reads_as_from_a_tmux_process_and_the_rest_is_not_done(
     for ask in (server.run, server.alone):
         with pytest.raises(TmuxFailed) as refused:
             ask(["capture-pane", "-p", "-t", "%999"], ["send-keys", "-t", pane, "typed"])
-        said.append((refused.value.said, refused.value.message))
+        said.append((refused.value.reason, refused.value.message))
     assert said[0] == said[1]
     assert "typed" not in ground.runtime.screen(place, pane, 5)
     assert server.run(["display-message", "-p", "still here"]) == "still here\n"

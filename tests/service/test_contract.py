@@ -549,7 +549,7 @@ def test_a_terminal_is_watched_and_typed_to(mas: Mas) -> None:
     until(lambda: "ready" in mas.output(session, "00", 10).text, "the agent is ready")
     terminal = mas.terminal(session, "00")
     try:
-        look = terminal.look(anew=True)
+        look = terminal.look(fresh=True)
         assert (look.ended, look.exit_status) == (False, None)
         screen = terminal.snapshot()
         assert b"ready" in screen.data
@@ -567,12 +567,12 @@ def test_a_terminal_is_watched_and_typed_to(mas: Mas) -> None:
         terminal.type("größe\n".encode())
         until(lambda: shows("größe\r\n".encode()), "what was typed is shown")
         terminal.resize(91, 27)
-        until(lambda: terminal.look(anew=True)[1:3] == (91, 27), "the size asked for")
+        until(lambda: terminal.look(fresh=True)[1:3] == (91, 27), "the size asked for")
         again = terminal.snapshot()
         assert "größe".encode() in again.data
         assert again.position >= position
         terminal.type(b"\x04")
-        until(lambda: terminal.look(anew=True).ended, "the agent has ended")
+        until(lambda: terminal.look(fresh=True).ended, "the agent has ended")
         assert terminal.look().exit_status == 0
         with pytest.raises(AgentExited):
             until(lambda: terminal.type(b"x"), "nobody is there")

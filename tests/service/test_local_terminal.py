@@ -106,7 +106,7 @@ def test_a_stopped_session_shows_the_end_of_what_was_written_down(
     assert before.run
     assert not before.ended
     site.mas("stop", session_id)
-    look = terminal.look(anew=True)
+    look = terminal.look(fresh=True)
     assert (look.run, look.ended, look.exit_status) == ("", True, None)
     screen = terminal.snapshot()
     assert b"<ready>" in screen.data
@@ -116,14 +116,14 @@ def test_a_stopped_session_shows_the_end_of_what_was_written_down(
     with pytest.raises(AgentExited):
         terminal.resize(100, 30)
     site.mas("restore", session_id)
-    until(lambda: terminal.look(anew=True).run, "the new run")
+    until(lambda: terminal.look(fresh=True).run, "the new run")
     assert terminal.look().run != before.run
 
 
 def test_a_dead_agent_is_reported_with_its_status(site: Site, mas: LocalMas) -> None:
     session_id = start(site, "sh -c 'echo bye; exit 3'")
     terminal = mas.terminal(session_id, "00")
-    until(lambda: terminal.look(anew=True).exit_status == 3, "its end")
+    until(lambda: terminal.look(fresh=True).exit_status == 3, "its end")
     assert terminal.look().ended
     assert b"bye" in terminal.snapshot().data
     with pytest.raises(AgentExited):

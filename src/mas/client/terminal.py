@@ -50,7 +50,7 @@ class RemoteTerminal:
         """A file on the server's machine."""
         return self._log_path
 
-    def look(self, anew: bool = False) -> Look:
+    def look(self, fresh: bool = False) -> Look:
         self._take()
         screen = self._opened()
         return Look(str(self._screens), screen.columns, screen.rows, self._ended, self._exit_status)

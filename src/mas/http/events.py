@@ -63,18 +63,18 @@ def event_page(
 
 async def _blocks(feed: EventFeed, after: str | None, wanted: Callable[[Event], bool]) -> AsyncIterator[str]:
     """The stream for one listener. It ends where the store cannot be read: the listener will ask again."""
-    told = time.monotonic()
+    sent_at = time.monotonic()
     yield f"retry: {_RETRY}\n\n"
     with suppress(MasError, OSError):
         async with aclosing(feed.listen(after)) as pages:
             async for page in pages:
                 text = _block("gap", {"after": after}) if page.gap else ""
                 text += "".join(map(_event_block, filter(wanted, page.events)))
-                if not text and (not page.events or time.monotonic() - told >= KEEP_ALIVE):
+                if not text and (not page.events or time.monotonic() - sent_at >= KEEP_ALIVE):
                     # Where nothing wanted comes, a listener still learns how far it is.
                     text = f": keep-alive\nid: {page.last}\n\n"
                 if text:
-                    told = time.monotonic()
+                    sent_at = time.monotonic()
                     yield text
 
 

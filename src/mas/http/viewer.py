@@ -205,7 +205,7 @@ class Viewer:
 
     async def _looked(self, terminal: Terminal) -> Look | None:
         try:
-            return await self._hall.ask(partial(terminal.look, anew=True))
+            return await self._hall.ask(partial(terminal.look, fresh=True))
         except MasError:
             # Not now; what it prints is read all the same.
             return None

@@ -131,8 +131,8 @@ class Limits(NamedTuple):
 
     def under(self, far: "Limits") -> "Limits":
         """These limits, and a farther one wherever there is none."""
-        said = {name: value for name, value in self._asdict().items() if value is not None}
-        return far._replace(**said)
+        given = {name: value for name, value in self._asdict().items() if value is not None}
+        return far._replace(**given)
 
 
 # The disk is the session's: one agent has no limit of its own.

@@ -161,8 +161,8 @@ def run_body(run: Run) -> dict[str, Any]:
     )
     whole = run._replace(isolation=run.policy, limits=run.all_limits, session_id=None)
     # Older readers of the file may look for these.
-    said = {"version": _BODY_VERSION, "env": {}, "lazyUnits": False}
-    return said | write(RunBody(wish, whole, _BODY_VERSION))
+    older = {"version": _BODY_VERSION, "env": {}, "lazyUnits": False}
+    return older | write(RunBody(wish, whole, _BODY_VERSION))
 
 
 def agent_runs(team: Team, panes: Mapping[str, str] = {}) -> tuple[AgentRun, ...]:

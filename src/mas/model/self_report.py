@@ -25,16 +25,16 @@ class AgentReport(NamedTuple):
 
 def parse_report(text: str) -> str:
     """`text` without the space around it, if people can read it."""
-    told = text.strip()
-    if not told:
+    report = text.strip()
+    if not report:
         raise BadInput("The report is empty")
-    if len(told) > LONGEST_REPORT:
-        raise BadInput(f"The report has {len(told)} characters; the longest has {LONGEST_REPORT}")
-    for position, character in enumerate(told):
+    if len(report) > LONGEST_REPORT:
+        raise BadInput(f"The report has {len(report)} characters; the longest has {LONGEST_REPORT}")
+    for position, character in enumerate(report):
         control = character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff"
         if control and character not in _ALLOWED_CONTROLS:
             raise BadInput(f"The report has the control character {character!r} at position {position}")
-    return told
+    return report
 
 
 def parse_reported(state: str | None) -> str | None:

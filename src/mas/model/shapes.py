@@ -262,8 +262,8 @@ class _Reader(NamedTuple):
         return BadInput(why, field=_inside(place, str(key)[:60]))
 
     def _wrong(self, place: str, body: Any, must_be: str) -> BadInput:  # noqa: ANN401 - JSON
-        said = f"is {shown(body)}; it " if isinstance(body, str) and must_be not in _KINDS.values() else ""
-        return BadInput(f"{place or self.called.capitalize()} {said}must be {must_be}", field=place)
+        found = f"is {shown(body)}; it " if isinstance(body, str) and must_be not in _KINDS.values() else ""
+        return BadInput(f"{place or self.called.capitalize()} {found}must be {must_be}", field=place)
 
 
 @cache

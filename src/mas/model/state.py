@@ -22,7 +22,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
-_TOLD = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
+_REPORTABLE = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
 
 
 class AgentState(NamedTuple):
@@ -57,28 +57,28 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
     may have recorded that it waited in vain. Damaged lines, which a killed writer leaves, are skipped.
     """
     begun = ""
-    said: dict[str, AgentState] = {}
+    reports: dict[str, AgentState] = {}
     ended: AgentState | None = None
     for line in lines:
         event = _parsed(line)
         if event["event"] == "start":
-            begun, said, ended = _text(event, "at"), {}, None
+            begun, reports, ended = _text(event, "at"), {}, None
         elif event["event"] == "exit":
             # One that its launcher is about to run again is not gone.
             by_limit = State.ERROR if event.get("limit") else State.EXITED
             state = State.STARTING if event.get("again") else by_limit
             ended = AgentState(state, "", _how(event), "launcher", _text(event, "at"))
-        elif event["event"] == "state" and (told := _told(event)):
-            said[told.source] = told
+        elif event["event"] == "state" and (report := _reported(event)):
+            reports[report.source] = report
     if ended:
         return ended
-    if "screen" in said and said["screen"].state is State.STARTING:
-        del said["screen"]
+    if "screen" in reports and reports["screen"].state is State.STARTING:
+        del reports["screen"]
     for source in sources:
-        if source in said:
-            return said[source]
+        if source in reports:
+            return reports[source]
     if sources:
-        return said.get("launcher") or AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
+        return reports.get("launcher") or AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
     return AgentState(State.UNKNOWN, "", NO_REPORTS, "none", begun)
 
 
@@ -90,10 +90,10 @@ def _parsed(line: str | bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else {"event": ""}
 
 
-def _told(event: dict[str, Any]) -> AgentState | None:
+def _reported(event: dict[str, Any]) -> AgentState | None:
     """The state that a line reports; only the launcher may report that it is unknown."""
     state, source = _text(event, "state"), _text(event, "source")
-    if state not in (_TOLD if source != "launcher" else (State.UNKNOWN,)):
+    if state not in (_REPORTABLE if source != "launcher" else (State.UNKNOWN,)):
         return None
     return AgentState(State(state), _text(event, "kind"), _text(event, "text"), source, _text(event, "at"))
 

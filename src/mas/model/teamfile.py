@@ -85,12 +85,12 @@ def broken_team(name: str, problem: str) -> TeamView:
 
 def team_file(view: TeamView) -> str:
     """The team as the text of a file, for people to change. It is called as the file is, so it names itself nowhere."""
-    said = write(TeamFile(team=_team(view)._replace(name="")), snake=True)
-    units = said.pop("units", [])
-    said = {"description": view.description, "routing": view.routing} | said
+    fields = write(TeamFile(team=_team(view)._replace(name="")), snake=True)
+    units = fields.pop("units", [])
+    fields = {"description": view.description, "routing": view.routing} | fields
     lines = [f"# The team {view.name}. As templates/teams/NAME.toml it is the team NAME of a workspace."]
-    lines += _set({key: value for key, value in said.items() if not isinstance(value, dict)})
-    for name, table in said.items():
+    lines += _set({key: value for key, value in fields.items() if not isinstance(value, dict)})
+    for name, table in fields.items():
         if isinstance(table, dict):
             lines += ["", f"[{name}]", *_set(table)]
     for unit in units:

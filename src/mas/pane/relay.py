@@ -76,7 +76,7 @@ class Relay:
         self.plan = plan
         self.quit: Quit | None = None
         self.kill = _Deadline()
-        self.is_told_to_end = False
+        self.must_end = False
         now = time.monotonic()
         self.reports = ReportFilter()
         self.titles = Titles(plan.states.title_map) if plan.states.title_map else None
@@ -154,13 +154,13 @@ class Relay:
     def may_go_on(self, pause: float) -> bool:
         """Whether an agent may be started here after a pause: not if tmux is gone, or it was asked to end."""
         deadline = time.monotonic() + pause
-        while self.pane_open and not self.is_told_to_end:
+        while self.pane_open and not self.must_end:
             left = deadline - time.monotonic()
             if left <= 0:
                 return True
             if select.select([self.wake], [], [], left)[0]:
                 numbers = os.read(self.wake, 256)
-                self.is_told_to_end = any(number in (*_STOP_SIGNALS, _QUIT_SIGNAL) for number in numbers)
+                self.must_end = any(number in (*_STOP_SIGNALS, _QUIT_SIGNAL) for number in numbers)
         return False
 
     def _step(self) -> None:
@@ -219,7 +219,7 @@ class Relay:
             copy_size(self.master)
             self.logs.resize(*size_of(self.master))
         is_stopped = any(number in _STOP_SIGNALS for number in numbers)
-        self.is_told_to_end = self.is_told_to_end or is_stopped or _QUIT_SIGNAL in numbers
+        self.must_end = self.must_end or is_stopped or _QUIT_SIGNAL in numbers
         if is_stopped:
             self._end_agent()
         elif _QUIT_SIGNAL in numbers and self.quit is None and self.kill.due is None:
@@ -235,7 +235,7 @@ class Relay:
     def _look_at_home(self, now: float) -> None:
         self.logs.home.look(now)
         if self.logs.home.is_gone:
-            self.is_told_to_end = True
+            self.must_end = True
             self._end_agent()
 
     def _look_at_foreground(self, now: float) -> None:

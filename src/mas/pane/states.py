@@ -35,7 +35,7 @@ class States:
         """When there is something to write, by the monotonic clock: what had to wait, or that all are silent."""
         self._logs = logs
         self._sources = sources
-        self._said: dict[str, tuple[str, str, str]] = {}
+        self._reported: dict[str, tuple[str, str, str]] = {}
         self._waiting: dict[str, tuple[str, str, str]] = {}
         self._room = _BURST
         self._at = now
@@ -48,7 +48,7 @@ class States:
     def say(self, source: str, state: str, kind: str, text: str, now: float) -> None:
         """A source reports a state; recorded only if it differs from its last report."""
         self._waiting.pop(source, None)
-        if self._said.get(source) != (state, kind, text):
+        if self._reported.get(source) != (state, kind, text):
             self._waiting[source] = (state, kind, text)
         self.look(now)
 
@@ -66,19 +66,19 @@ class States:
             self._silent_at = None
             if not self._waiting and not self._spoken(self._sources):
                 reason = f"has reported nothing for {self._patience:g} s since {self._silent_since}"
-                self._said["launcher"] = ("unknown", "", reason)
+                self._reported["launcher"] = ("unknown", "", reason)
                 self._logs.state("launcher", "unknown", "", reason, decides=True)
         self._plan()
 
     def finish(self) -> None:
         """Write all that waits: nothing more will come."""
-        for source, said in self._waiting.items():
-            self._write(source, said)
+        for source, report in self._waiting.items():
+            self._write(source, report)
         self._waiting = {}
 
     def last(self, source: str) -> tuple[str, str]:
         """The state and kind that a source reported last, recorded or not."""
-        return (self._waiting.get(source) or self._said.get(source) or ("", "", ""))[:2]
+        return (self._waiting.get(source) or self._reported.get(source) or ("", "", ""))[:2]
 
     def know_better(self, source: str) -> bool:
         """Whether a source that is believed more has spoken."""
@@ -92,33 +92,33 @@ class States:
         """Whether what a title says does not count yet."""
         if self._titles_from is None:
             return False
-        if _SCREEN not in self._said and (now >= self._titles_from or self._logs.has_called()):
+        if _SCREEN not in self._reported and (now >= self._titles_from or self._logs.has_called()):
             self._titles_from = None
         return self._titles_from is not None
 
-    def _write(self, source: str, said: tuple[str, str, str]) -> None:
+    def _write(self, source: str, report: tuple[str, str, str]) -> None:
         decides = source in self._sources and not self._spoken(self._sources[: self._sources.index(source)])
-        if source == _SCREEN and said[0] == "starting":
-            self._take_back(said, decides)
+        if source == _SCREEN and report[0] == "starting":
+            self._take_back(report, decides)
             return
-        self._said[source] = said
+        self._reported[source] = report
         if source in self._sources:
             self._silent_at = None
-        self._logs.state(source, *said, decides=decides)
+        self._logs.state(source, *report, decides=decides)
 
-    def _take_back(self, said: tuple[str, str, str], decides: bool) -> None:
+    def _take_back(self, report: tuple[str, str, str], decides: bool) -> None:
         """What the screen showed is over; no source has reported the new state yet."""
-        self._said.pop(_SCREEN, None)
-        self._logs.state(_SCREEN, *said, decides=False)
+        self._reported.pop(_SCREEN, None)
+        self._logs.state(_SCREEN, *report, decides=False)
         if decides:
-            self._logs.tell_silence(*self._said.get("launcher", ("", "", "")))
-            if self._patience and "launcher" not in self._said:
+            self._logs.tell_silence(*self._reported.get("launcher", ("", "", "")))
+            if self._patience and "launcher" not in self._reported:
                 self._silent_since = "its dialog closed"
                 self._silent_at = self._at + self._patience
 
     def _spoken(self, sources: tuple[str, ...]) -> bool:
         # Hooks are written down by processes of their own.
-        return any(name in self._said or (name == "hooks" and self._logs.has_hooks()) for name in sources)
+        return any(name in self._reported or (name == "hooks" and self._logs.has_hooks()) for name in sources)
 
     def _plan(self) -> None:
         pause = (1 - self._room) / _RATE

@@ -227,8 +227,8 @@ class Sender:
         for item in [item for item in self._running if item[2].poll() is not None]:
             self._running.remove(item)
             target, work, process = item
-            said = process.communicate()[1].decode("utf-8", "replace").strip().split("\n")
-            done.append((target, work, (said[0] or f"status {process.returncode}") if process.returncode else ""))
+            printed = process.communicate()[1].decode("utf-8", "replace").strip().split("\n")
+            done.append((target, work, (printed[0] or f"status {process.returncode}") if process.returncode else ""))
         return done
 
 

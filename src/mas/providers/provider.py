@@ -206,8 +206,8 @@ class Providers:
 
     def _with_version(self, view: ProviderView, about: About) -> ProviderView:
         basic = {key: self._environ[key] for key in ("PATH", "HOME", "LANG") if key in self._environ}
-        said = self._ask(self._installed(list(about.version_cmd), about.install), basic)
-        match = _NUMBERS.search(said or "")
+        output = self._ask(self._installed(list(about.version_cmd), about.install), basic)
+        match = _NUMBERS.search(output or "")
         if match is None:
             return view._replace(meets_minimum=not about.min_version, problem="its version is unknown")
         view = view._replace(version=match[0])

@@ -46,12 +46,12 @@ def _version_text(argv: tuple[str, ...], environ: tuple[tuple[str, str], ...], s
         return None
     with process:
         try:
-            said = process.communicate(timeout=_VERSION_PATIENCE)[0]
+            output = process.communicate(timeout=_VERSION_PATIENCE)[0]
         except subprocess.TimeoutExpired:
             # What it started may hold the pipe, and would be waited for as well.
             os.killpg(process.pid, signal.SIGKILL)
             return None
-    return said.decode("utf-8", "replace") if process.returncode == 0 else None
+    return output.decode("utf-8", "replace") if process.returncode == 0 else None
 
 
 def descriptor_limit() -> int:

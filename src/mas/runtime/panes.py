@@ -71,10 +71,10 @@ class Row(NamedTuple):
             return False
         from mas.runtime.sweep import session_and_home
 
-        told = session_and_home(self.pid)
-        if told is None:
+        owner = session_and_home(self.pid)
+        if owner is None:
             return self.session == place.name
-        session_id, home = told
+        session_id, home = owner
         return tmux_name(session_id) == place.name and home in (place.home, "")
 
     def state(self, place: Place) -> PaneState:

@@ -34,12 +34,12 @@ def check_size(columns: int, rows: int) -> None:
         raise BadInput(f"A terminal cannot be {columns}x{rows} (columns x rows, {wanted})")
 
 
-def resizing(pane: str, columns: int, rows: int, told: list[int], grid: Callable[[int], tuple[int, int]]) -> str:
+def resizing(pane: str, columns: int, rows: int, sizes: list[int], grid: Callable[[int], tuple[int, int]]) -> str:
     """The commands that give a pane its size; none if it has it.
 
     A window follows a pane that fills it; otherwise it grows as much as the other panes need, and never shrinks.
     """
-    frame = _Frame(*told)
+    frame = _Frame(*sizes)
     if (columns, rows) == (frame.pane_width, frame.pane_height):
         return ""
     across, down = grid(frame.window_panes)

@@ -55,8 +55,8 @@ def asking(pane: str, history: int) -> list[Command]:
 
 def drawn(printed: str, history: int) -> tuple[str, Snapshot]:
     """Whose pane it is, and its snapshot."""
-    told, _, rest = printed.partition("\n")
-    owner, *fields = told.split(",")
+    head, _, rest = printed.partition("\n")
+    owner, *fields = head.split(",")
     number = dict(zip(_NUMBERS, map(int, fields), strict=False))
     flag = {name: value == "1" for name, value in zip(_FLAGS, fields[len(_NUMBERS) :], strict=False)}
     rows = number["pane_height"]

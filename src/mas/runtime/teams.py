@@ -145,7 +145,7 @@ class TmuxTeams:
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
                 self.close(Place(server.socket, team.name, team.home))
                 failed = error
-                if error.said not in _LOST and not before:
+                if error.reason not in _LOST and not before:
                     break
         raise failed
 
@@ -159,8 +159,8 @@ class TmuxTeams:
         server = self._servers.at(place.socket)
         deadline = time.monotonic() + _ENDING
         try:
-            while (said := server.run(command).strip()) != _REOPENED:
-                if said != _OURS:
+            while (printed := server.run(command).strip()) != _REOPENED:
+                if printed != _OURS:
                     raise not_ours(pane)
                 if time.monotonic() > deadline:
                     raise Conflict(f"The program in pane {pane} is still running", "mas show")
@@ -168,7 +168,7 @@ class TmuxTeams:
                 server.remind()
                 time.sleep(_LOOK_AGAIN)
         except TmuxFailed as error:
-            raise gone(pane, error.said) from None
+            raise gone(pane, error.reason) from None
 
     def close(self, place: Place) -> None:
         from mas.runtime.closing import closing
@@ -305,7 +305,7 @@ class TmuxTeams:
             if commands := resizing(pane, columns, rows, list(map(int, frame)), _grid):
                 server.run(["if-shell", "-F", "-t", pane, of_team(place), commands])
         except TmuxFailed as error:
-            raise gone(pane, error.said) from None
+            raise gone(pane, error.reason) from None
 
     def snapshot(self, place: Place, pane: str, history: int) -> Snapshot:
         from mas.runtime.snapshot import asking, drawn
@@ -313,7 +313,7 @@ class TmuxTeams:
         try:
             owner, snapshot = drawn(self._servers.at(place.socket).run(*asking(pane, history)), history)
         except TmuxFailed as error:
-            raise gone(pane, error.said) from None
+            raise gone(pane, error.reason) from None
         if not is_owner(owner, place):
             raise not_ours(pane)
         return snapshot
@@ -368,10 +368,10 @@ class TmuxTeams:
 
 def _typed(pane: str, run: Callable[[], str]) -> None:
     try:
-        said = run()
+        printed = run()
     except TmuxFailed as error:
-        raise gone(pane, error.said) from None
-    check_typed(pane, said)
+        raise gone(pane, error.reason) from None
+    check_typed(pane, printed)
 
 
 def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:

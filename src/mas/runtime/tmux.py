@@ -34,9 +34,9 @@ Command = Sequence[str]
 class TmuxFailed(NoTmux):
     """tmux answered, and the answer was no."""
 
-    def __init__(self, command: str, said: str, printed: str = "") -> None:
-        super().__init__(f"tmux refused {command}: {said or 'no reason given'}", "mas doctor")
-        self.said = said
+    def __init__(self, command: str, reason: str, printed: str = "") -> None:
+        super().__init__(f"tmux refused {command}: {reason or 'no reason given'}", "mas doctor")
+        self.reason = reason
         self.printed = printed
         """What the commands before the refused one printed."""
 
@@ -107,7 +107,7 @@ class Tmux:
             raise NoTmux(f"tmux cannot be started: {os.strerror(error.errno or 0)}", "mas doctor") from None
         except subprocess.TimeoutExpired:
             raise self._silent() from None
-        return _said(commands[0][0], done.returncode, done.stdout, done.stderr)
+        return _output_of(commands[0][0], done.returncode, done.stdout, done.stderr)
 
     def prepare(self, *commands: Command) -> PreparedClient | None:
         """A process for commands whose input comes later; None if it cannot be started."""
@@ -168,12 +168,12 @@ class PreparedClient:
     def finish(self, data: bytes) -> str:
         """What tmux printed, once the client has read `data`: `MOST` bytes, or fewer."""
         try:
-            printed, told = self._process.communicate(data, timeout=_PATIENCE)
+            printed, stderr = self._process.communicate(data, timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
             raise self._silent from None
         finally:
             self.cancel()
-        return _said(self._command, self._process.returncode, printed, told)
+        return _output_of(self._command, self._process.returncode, printed, stderr)
 
     def cancel(self) -> None:
         """End the client, unless it has ended. Cancelling twice is fine."""
@@ -184,10 +184,10 @@ class PreparedClient:
                 pipe.close()
 
 
-def _said(command: str, status: int, printed: bytes, told: bytes) -> str:
+def _output_of(command: str, status: int, printed: bytes, stderr: bytes) -> str:
     text = printed.decode("utf-8", "surrogateescape")
     if status:
-        raise TmuxFailed(command, told.decode("utf-8", "replace").strip(), text)
+        raise TmuxFailed(command, stderr.decode("utf-8", "replace").strip(), text)
     return text
 
 

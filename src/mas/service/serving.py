@@ -100,7 +100,7 @@ class Serving:
             if info is not None and info.pid == process.pid:
                 return info
             if process.poll() is not None:
-                raise Unavailable(f"The server did not start: {_said(log, begin)}", f"cat {log}")
+                raise Unavailable(f"The server did not start: {_last_message(log, begin)}", f"cat {log}")
             time.sleep(_LOOK_AGAIN)
         process.terminate()
         raise Unavailable(f"The server does not listen after {_PATIENCE:.0f} s", f"cat {log}")
@@ -129,7 +129,7 @@ class Serving:
         return [sys.executable, "-m", "mas", "serve", "--workspace", self._settings.root]
 
 
-def _said(log: str, begin: int) -> str:
+def _last_message(log: str, begin: int) -> str:
     """What a server that ended wrote last."""
     with open(log, "rb") as file:
         file.seek(begin)

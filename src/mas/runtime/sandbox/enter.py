@@ -116,21 +116,21 @@ def _follow(child: int, born: bytes, master: int, pipes: tuple[int, int, int, in
         os.waitpid(child, 0)
         # The first one of a namespace is not dead before all others are collected.
         children = [int.from_bytes(born[4:], "little"), int.from_bytes(born[:4], "little")]
-    said = os.read(report, 1)
-    if said == _READY:
+    outcome = os.read(report, 1)
+    if outcome == _READY:
         agent, keepers = (children[0], (children[1],)) if born else _who(child, master)
         os.write(gate, _GO)
-        said = os.read(report, 1)
+        outcome = os.read(report, 1)
         # It closes by itself when the program starts.
-        if not said:
+        if not outcome:
             return Started(agent, keepers, -1 if agent in children else ended)
     why = os.read(report, 1 << 12).decode("utf-8", "replace")
     for pid in children:
         os.kill(pid, _SIGKILL)
         os.waitpid(pid, 0)
-    if said == _NO_PROC:
+    if outcome == _NO_PROC:
         raise _NoProcesses
-    if said == _NOT_RUN:
+    if outcome == _NOT_RUN:
         raise OSError(int(why), os.strerror(int(why)))
     os.set_blocking(words, False)
     raise SandboxFailed(why or _last_words(words) or "its process ended on the way")
@@ -180,7 +180,7 @@ class _Inner:
 
     def tell(self, error: Exception) -> None:
         """Say why the agent cannot be shut in."""
-        os.write(self.report, _NOT_ISOLATED + _said(error).encode("utf-8", "replace"))
+        os.write(self.report, _NOT_ISOLATED + _reason(error).encode("utf-8", "replace"))
 
     def _give_birth(self) -> None:
         """Fork the namespace's first process, and the agent, as which this goes on; the launcher is parent to both."""
@@ -294,7 +294,7 @@ def _nothing() -> None:
     """Bubblewrap was already run by a process that had done it."""
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__

@@ -68,8 +68,8 @@ def probe(how: str) -> str:
         return f"it could not be tried: {error}"
     if done.returncode == 0:
         return ""
-    said = (done.stdout.strip() or done.stderr.strip() or f"exit status {done.returncode}").splitlines()
-    return said[-1]
+    printed = (done.stdout.strip() or done.stderr.strip() or f"exit status {done.returncode}").splitlines()
+    return printed[-1]
 
 
 def landlock_abi() -> int:

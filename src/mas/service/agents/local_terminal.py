@@ -80,10 +80,10 @@ class _TeamPanes:
         self._unseen: NoTmux | None = None
         self._at = 0.0
 
-    def look(self, agent: str, anew: bool = False) -> tuple[Place, PaneSize] | None:
+    def look(self, agent: str, fresh: bool = False) -> tuple[Place, PaneSize] | None:
         """Where an agent's pane is and how it is; None if it has none. `NoTmux` if it could not be looked at."""
         with self._lock:
-            if anew or time.monotonic() - self._at > _FRESH:
+            if fresh or time.monotonic() - self._at > _FRESH:
                 self._look()
                 self._at = time.monotonic()
             if self._unseen:
@@ -138,8 +138,8 @@ class WatchedTerminal:
     def log_path(self) -> str:
         return self._path
 
-    def look(self, anew: bool = False) -> Look:
-        found = self._team.look(self._agent, anew)
+    def look(self, fresh: bool = False) -> Look:
+        found = self._team.look(self._agent, fresh)
         if found is None:
             return Look("", *self._size, ended=True, exit_status=None)
         place, pane = found
@@ -157,7 +157,7 @@ class WatchedTerminal:
             return self._drawn(place, pane.state.pane)
         except AgentExited:
             # Its pane has gone since the look.
-            self._team.look(self._agent, anew=True)
+            self._team.look(self._agent, fresh=True)
             return self._written()
 
     def _drawn(self, place: Place, pane: str) -> Screen:
@@ -200,7 +200,7 @@ class WatchedTerminal:
     def resize(self, columns: int, rows: int) -> None:
         place, pane = self._living()
         self._team.runtime.resize(place, pane.state.pane, columns, rows)
-        self._team.look(self._agent, anew=True)
+        self._team.look(self._agent, fresh=True)
 
     def _living(self) -> tuple[Place, PaneSize]:
         found = self._team.look(self._agent)

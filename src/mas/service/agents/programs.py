@@ -50,8 +50,8 @@ def with_model(world: World, run: Run) -> tuple[Run, tuple[str, ...]]:
         for unit in run.team.units
     )
     ids = ", ".join(agent for agent, does in takes.items() if not does)
-    told = (f"Started without model {run.model}, because {' and '.join(without)} takes none: {ids}",) if without else ()
-    return run._replace(team=run.team._replace(units=units), model=None), told
+    note = (f"Started without model {run.model}, because {' and '.join(without)} takes none: {ids}",) if without else ()
+    return run._replace(team=run.team._replace(units=units), model=None), note
 
 
 def programs_of(world: World, session_id: SessionId, run: Run, resume: bool = False) -> dict[str, Program]:
@@ -82,7 +82,7 @@ def furnish(world: World, session_id: SessionId, programs: dict[str, Program]) -
             AgentPlace(paths, agent).furnish(program.uuid, program.files, program.seed)
 
 
-def begun_anew(programs: dict[str, Program]) -> tuple[str, ...]:
+def started_fresh(programs: dict[str, Program]) -> tuple[str, ...]:
     """Says which agents do not go on with a conversation, and why."""
     reasons: dict[str, list[str]] = {}
     for agent, program in programs.items():

@@ -9,7 +9,7 @@ from mas.providers.provider import Program
 from mas.runtime.runtime import PaneState, Place
 from mas.runtime.sweep import Owner, end_agent
 from mas.service.agents.living import has_ended, last_start, running_pane, state_of
-from mas.service.agents.programs import begun_anew, furnish, program_of
+from mas.service.agents.programs import furnish, program_of, started_fresh
 from mas.service.agents.team import TeamLaunch, reopen_agent
 from mas.service.inspect.show import just_opened
 from mas.service.isolation.enclosure import limits_of
@@ -52,7 +52,7 @@ def restart_agent(world: World, session_id: SessionId, agent_id: str, force: boo
         operation.no_return()
         program = _run_again(world, session_id, agent_id, place, pane)
         operation.done()
-    warnings = begun_anew({agent_id: program})
+    warnings = started_fresh({agent_id: program})
     for line in (f"restart {agent_id}", *warnings):
         world.logs.session(session_id, line)
     (view,) = (view for view in just_opened(session) if view.id == agent_id)

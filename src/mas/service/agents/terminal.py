@@ -46,8 +46,8 @@ class Terminal(Protocol):
         """The file that grows when the agent prints; its neighbour `*.events.jsonl` when it starts or ends."""
         ...
 
-    def look(self, anew: bool = False) -> Look:
-        """The current state of the terminal; unless `anew`, it may be up to a second old."""
+    def look(self, fresh: bool = False) -> Look:
+        """The current state of the terminal; unless `fresh`, it may be up to a second old."""
         ...
 
     def snapshot(self) -> Screen:

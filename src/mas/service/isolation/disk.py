@@ -23,18 +23,18 @@ _OFTEN = 5.0
 
 def enforce(world: World, entries: Iterable[IndexEntry]) -> list[str]:
     """Warn and stop as the limits of active sessions say; returns which were stopped, and what could not be done."""
-    told = []
+    results = []
     for entry in entries:
         session_id = SessionId(entry.session_id)
         try:
             if entry.status is Status.ACTIVE and (text := _check(world, world.records.load(session_id))):
-                told.append(f"Session {session_id} was stopped: {text}")
+                results.append(f"Session {session_id} was stopped: {text}")
         except (Busy, NoSession):
             # Somebody is at it; there is a next time.
             continue
         except MasError as error:
-            told.append(f"{session_id}: {error.message}")
-    return told
+            results.append(f"{session_id}: {error.message}")
+    return results
 
 
 def watch(world: World) -> None:

@@ -8,7 +8,7 @@ from mas.model.session import Session, Status
 from mas.model.state import State
 from mas.model.views import SessionDetail
 from mas.service.agents.living import state_before_end
-from mas.service.agents.programs import begun_anew, furnish, programs_of
+from mas.service.agents.programs import furnish, programs_of, started_fresh
 from mas.service.agents.team import Gate, TeamLaunch, close_team, open_team, place_for
 from mas.service.inspect.show import describe, just_opened
 from mas.service.isolation.disk import check_room
@@ -76,7 +76,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         world.registry.put(entry_of(after))
         operation.done()
     world.logs.session(session_id, f"restore {len(agents)} agents")
-    warnings = (*cut_off, *to_know, *begun_anew(programs), *unenforced)
+    warnings = (*cut_off, *to_know, *started_fresh(programs), *unenforced)
     for warning in warnings:
         world.logs.session(session_id, warning)
     return after, warnings

@@ -83,7 +83,7 @@ class _AgentStates:
         self._agents = agents
         self._panes: dict[str, PaneState] = {}
         self._looked = -_LOOK_AT_TMUX
-        self._told: dict[str, tuple[tuple[int, int], AgentState]] = {}
+        self._states: dict[str, tuple[tuple[int, int], AgentState]] = {}
 
     def states(self) -> dict[str, AgentState]:
         now = time.monotonic()
@@ -101,9 +101,9 @@ class _AgentStates:
         except FileNotFoundError:
             return AgentState(State.STARTING)
         stamp = status.st_size, status.st_mtime_ns
-        if agent not in self._told or self._told[agent][0] != stamp:
-            self._told[agent] = stamp, reported_state(self._world, self._session.id, agent)
-        return self._told[agent][1]
+        if agent not in self._states or self._states[agent][0] != stamp:
+            self._states[agent] = stamp, reported_state(self._world, self._session.id, agent)
+        return self._states[agent][1]
 
     def nothing_on_its_way(self) -> bool:
         store = self._world.messages()

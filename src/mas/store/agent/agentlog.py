@@ -89,7 +89,7 @@ class AgentLog:
     def __exit__(self, *_: object) -> None:
         try:
             if self._locked and os.fstat(self._fd).st_size > LARGEST:
-                _begin_anew(self._path, self._fd)
+                _start_again(self._path, self._fd)
         except OSError:
             # The disk is full; then the file does not grow either.
             return
@@ -173,7 +173,7 @@ def _content(path: str) -> bytes:
         return file.read(2 * LARGEST)
 
 
-def _begin_anew(path: str, fd: int) -> None:
+def _start_again(path: str, fd: int) -> None:
     head = b"".join(line + b"\n" for line in _last_run(fd))
     half = f"{path}.new"
     remove_file(half)

@@ -64,7 +64,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
             called = plain(os.fsencode(name), _LONGEST_NAME)
             log.add({"at": utc_now(), "event": "hook", "name": called, **_details(body)})
             if asks and meant:
-                before = _told_last(log.last_run())
+                before = _last_reported(log.last_run())
                 state = before if before[:3] == meant[:3] else meant
                 # Before the question is visible: from then on it can be answered.
                 request = _request_of(session_dir, agent, state)
@@ -73,7 +73,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     except OSError:
         return None
     if now:
-        _tell(session_dir, agent, now)
+        _send_event(session_dir, agent, now)
     return question
 
 
@@ -126,14 +126,14 @@ def _note_going_on(question: Question) -> None:
     session_dir, agent = question.log.rsplit("/logs/agent-", 1)
     try:
         with AgentLog(question.log) as log:
-            if _told_last(log.last_run()) != question.state:
+            if _last_reported(log.last_run()) != question.state:
                 # Another question has come up beside this one, or the program has reported what it does.
                 return
             now = _note_state(log, AgentState(State.WORKING, "", "", "hooks", utc_now()), question.plan.sources)
     except OSError:
         return
     if now:
-        _tell(session_dir, agent.partition(".")[0], now)
+        _send_event(session_dir, agent.partition(".")[0], now)
 
 
 def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | None:
@@ -146,7 +146,7 @@ def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | No
         return None
 
 
-def _told_last(run: list[bytes]) -> AgentState:
+def _last_reported(run: list[bytes]) -> AgentState:
     """The state that hooks reported last."""
     return fold([line for line in run if said_by("hooks") in line], ("hooks",))
 
@@ -154,7 +154,7 @@ def _told_last(run: list[bytes]) -> AgentState:
 def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> AgentState | None:
     """Record the state if it differs from the last that hooks reported; returns it if it is the agent's state now."""
     run = log.last_run()
-    if _told_last(run)[:3] == meant[:3]:
+    if _last_reported(run)[:3] == meant[:3]:
         return None
     line: Fields = {"at": meant.at, "event": "state", "source": "hooks", "state": meant.state}
     line |= {"kind": meant.kind, "text": meant.text}
@@ -163,12 +163,12 @@ def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> A
     return after if after.source == "hooks" else None
 
 
-def _tell(session_dir: str, agent: str, state: AgentState) -> None:
+def _send_event(session_dir: str, agent: str, state: AgentState) -> None:
     """Add the agent's new state to what happens in the workspace."""
     sessions, session_id = os.path.split(session_dir)
-    told: Fields = {"at": state.at, "event": "agent", "sessionId": session_id, "agent": agent}
-    told |= {"state": state.state, "stateText": state.words, "stateSource": state.source, "kind": state.kind}
-    append_event(os.path.join(sessions, ".mas", "events"), json_object(told))
+    event: Fields = {"at": state.at, "event": "agent", "sessionId": session_id, "agent": agent}
+    event |= {"state": state.state, "stateText": state.words, "stateSource": state.source, "kind": state.kind}
+    append_event(os.path.join(sessions, ".mas", "events"), json_object(event))
 
 
 def _meaning(sign: Sign, body: dict[str, Any]) -> AgentState | None:
@@ -189,8 +189,8 @@ def _request(body: dict[str, Any]) -> str:
     if message := _text(body, "message") or _text(body, "error"):
         return plain(message)
     tool, given = _text(body, "tool_name"), body.get("tool_input")
-    told = given if isinstance(given, dict) else {}
-    what = next(filter(None, (_text(told, key) for key in ("command", "file_path", "url", "description"))), b"")
+    arguments = given if isinstance(given, dict) else {}
+    what = next(filter(None, (_text(arguments, key) for key in ("command", "file_path", "url", "description"))), b"")
     return plain(b"approve " + tool + (b": " + what if what else b"")) if tool else ""
 
 

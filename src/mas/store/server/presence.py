@@ -160,15 +160,15 @@ class Presence:
 
     def find(self) -> ServerInfo | None:
         """The server that runs; None where there is none, it does not listen yet, or it is one of another place."""
-        info = self._told()
+        info = self._running()
         return info if info and info.socket == self.socket else None
 
     def was_moved(self) -> bool:
         """Whether the server that runs is that of the place where this workspace was; it will notice, and end."""
-        info = self._told()
+        info = self._running()
         return info is not None and info.socket != self.socket
 
-    def _told(self) -> ServerInfo | None:
+    def _running(self) -> ServerInfo | None:
         if not self.is_held():
             return None
         try:
@@ -202,7 +202,7 @@ class Presence:
 
     def stop(self) -> ServerInfo | None:
         """End the server that runs and wait until it has; None where there is none."""
-        info = self.await_one() or self._told()
+        info = self.await_one() or self._running()
         if not self.is_held():
             return None
         pid = info.pid if info else self._holder()
@@ -225,7 +225,7 @@ class Presence:
 
     def says_nothing(self) -> str:
         """The error for a server that has the claim but has not published its address in this workspace."""
-        if moved := self._told():
+        if moved := self._running():
             return f"The server at {moved.url} (process {moved.pid}) serves where this workspace was before a move"
         pid = self._holder()
         who = f"process {pid}" if pid else "unknown process"

@@ -31,14 +31,14 @@ class Secrets:
 
     def renew_token(self) -> str:
         """A new token; the old one is worth nothing from this moment on."""
-        self._make(self._token, anew=True)
+        self._make(self._token, replace=True)
         return self._get(self._token)
 
     def _get(self, path: str) -> str:
         try:
             info = os.stat(path, follow_symlinks=False)
         except FileNotFoundError:
-            self._make(path, anew=False)
+            self._make(path, replace=False)
             info = os.stat(path, follow_symlinks=False)
         except NotADirectoryError as error:
             raise Corrupt(self._directory, error.strerror or "it is not a directory", f"rm {self._directory}") from None
@@ -49,11 +49,11 @@ class Secrets:
             self._seen[path] = seen = (stamp, _read(path))
         return seen[1]
 
-    def _make(self, path: str, anew: bool) -> None:
+    def _make(self, path: str, replace: bool) -> None:
         ensure_directory(os.path.dirname(self._directory), PRIVATE_DIR)
         ensure_directory(self._directory, PRIVATE_DIR)
         with locked(os.path.join(self._directory, "secrets.lock")):
-            if anew or not os.path.lexists(path):
+            if replace or not os.path.lexists(path):
                 write_atomic(path, os.urandom(_BYTES).hex().encode() + b"\n")
 
 

@@ -1,7 +1,7 @@
 """The registry: `.sessions.index`, which listings read, and `.index`, the journal of its changes.
 
 Both change together under one lock: first a line is appended to the journal, then the index is replaced. Then,
-still under the lock, `told` is called with it: events have the order of the journal.
+still under the lock, `on_change` is called with it: events have the order of the journal.
 The index keeps one entry per line, so that a change splices bytes and parses nothing; what others wrote in
 another shape is read as JSON and put into that shape. Readers take no lock: a replaced file is whole.
 """
@@ -29,7 +29,7 @@ _END = 200
 _LINE = re.compile(r"([0-9a-f-]{36}):([a-z]{1,20}):([0-9TZ:.-]{1,40})")
 _WORDS = {*Status, *Gone}
 
-Told = Callable[[str, str], object]
+OnChange = Callable[[str, str], object]
 
 
 class IndexEntry(NamedTuple):
@@ -80,10 +80,12 @@ def known_of(entry: IndexEntry) -> dict[str, str]:
 class Registry:
     """The sessions of one workspace, as its listings see them."""
 
-    def __init__(self, layout: Layout, now: Callable[[], str], told: Told = lambda session_id, status: None) -> None:
+    def __init__(
+        self, layout: Layout, now: Callable[[], str], on_change: OnChange = lambda session_id, status: None
+    ) -> None:
         self._layout = layout
         self._now = now
-        self._told = told
+        self._on_change = on_change
         self._seen: tuple[Stamp, tuple[IndexEntry, ...]] | None = None
 
     def read(self) -> list[IndexEntry]:
@@ -174,7 +176,7 @@ class Registry:
                     kept.append(set_aside(self._layout.registry_index, now))
             self._replace(self._lines_of(wanted))
             for session_id, status in news.items():
-                self._told(session_id, status)
+                self._on_change(session_id, status)
         return kept
 
     def changes(self) -> list[Change]:
@@ -251,7 +253,7 @@ class Registry:
                 raise
         finally:
             os.close(fd)
-        self._told(session_id, status)
+        self._on_change(session_id, status)
 
     def _replace(self, lines: bytearray) -> None:
         lines += _TAIL % self._now().encode()
