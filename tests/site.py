@@ -143,12 +143,13 @@ class Site:
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
     def commands(self) -> list[list[str]]:
-        """What those processes are; of one that ended meanwhile nothing."""
+        """What those processes are; of one that has ended meanwhile, nothing."""
         found = []
         for process in self.processes():
             with suppress(psutil.Error):
                 found.append(process.cmdline())
-        return found
+        # One that is about to end has no words left.
+        return [words for words in found if words]
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:

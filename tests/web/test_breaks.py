@@ -61,7 +61,7 @@ def test_a_form_outlives_server_and_page_and_starts_one_team(room: Room) -> None
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     # A part of the page that was never looked at comes when it can.
     page.get_by_role("link", name="Server").click()
-    expect(page.get_by_role("alert")).to_contain_text("This part of the page did not come")
+    expect(page.get_by_role("alert")).to_contain_text("This part of the page did not load")
     room.served.restart()
     room.is_live()
     expect(page.get_by_text("ok, version")).to_be_visible()
