@@ -16,7 +16,7 @@ def test_a_team_of_thirteen_is_started_from_the_form_and_all_are_live(room: Room
     page.get_by_label("Whole session: memory").fill("2 apples")
     page.get_by_role("button", name="Start 13 agents").click()
     # The words are the API's own, and stand where they belong.
-    expect(page.get_by_text("it must be 1 to 64 printable characters")).to_be_visible()
+    expect(page.locator("p.wrong")).to_contain_text("it must be 1 to 64 printable characters")
     expect(page.get_by_label("Name")).to_be_focused()
     page.get_by_label("Name").fill("landing-page")
     page.get_by_role("button", name="Start 13 agents").click()
