@@ -52,8 +52,8 @@ def test_a_session_that_a_script_left_empty_is_never_another_one(site: Site, tar
 
 def test_a_sender_is_an_agent_of_the_session_or_refused(site: Site) -> None:
     session = pair(site, "web")
-    assert "there are: 21 23" in site.mas("send", "--as", "99", "web:21", "hello", code=3).stderr
-    assert "there are: 21 23" in site.mas("send", "--as", "99", "web:person", "hello", code=3).stderr
+    assert "it has: 21 23" in site.mas("send", "--as", "99", "web:21", "hello", code=3).stderr
+    assert "it has: 21 23" in site.mas("send", "--as", "99", "web:person", "hello", code=3).stderr
     site.mas("send", "--from", "bogus", "web:21", "hello", code=2)
     site.mas("ask", "--as", "99", "web:21", "hello", code=3)
     assert site.json("inbox", session)["total"] == 0

@@ -117,7 +117,7 @@ def test_a_missing_or_invalid_policy_is_reported(site: Site) -> None:
     policy(site, maxAge="1d")
     assert "cannot be combined with other limits" in site.mas("prune", "--policy", "--keep", "3", code=2).stderr
     policy(site, maxAge="a week")
-    assert "Not an age: 'a week'" in site.mas("list", code=2).stderr
+    assert "retention.maxAge is 'a week'" in site.mas("list", code=2).stderr
 
 
 def test_two_processes_at_once_move_each_session_once(site: Site) -> None:
