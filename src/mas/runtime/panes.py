@@ -129,7 +129,8 @@ def homes(printed: str) -> dict[str, str]:
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
-HOMES: Command = ["list-sessions", "-F", f"#{{?{SESSION_MARK},#{{{SESSION_MARK}}},{NONE}}} #{{session_name}}"]
+# A condition in the format would take tmux a fifth longer; without a mark the line begins with a space.
+HOMES: Command = ["list-sessions", "-F", f"#{{{SESSION_MARK}}} #{{session_name}}"]
 
 
 def is_home_of(mark: str | None, place: Place) -> bool:

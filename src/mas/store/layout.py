@@ -20,11 +20,11 @@ class SessionPaths(NamedTuple):
 
     @property
     def record(self) -> str:
-        return self.at(".session")
+        return f"{self.root}/.session"
 
     @property
     def metadata(self) -> str:
-        return self.at("metadata.json")
+        return f"{self.root}/metadata.json"
 
     @property
     def config(self) -> str:
@@ -66,7 +66,7 @@ class SessionPaths(NamedTuple):
         return self.at("logs", f"agent-{agent}.events.jsonl")
 
     def session_log(self) -> str:
-        return self.at("logs", "session.log")
+        return f"{self.root}/logs/session.log"
 
 
 class Layout(NamedTuple):

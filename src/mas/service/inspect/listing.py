@@ -8,7 +8,6 @@ from mas.model.errors import BadInput, Corrupt, NoSession
 from mas.model.ids import SessionId, tmux_name
 from mas.model.session import LISTED, LOST, AgentRun, Gone, Status
 from mas.model.views import SessionInfo, SessionList
-from mas.service.inspect.activity import last_activity
 from mas.service.upkeep.reconcile import reconcile
 from mas.service.world import World
 from mas.store.layout import Layout, SessionPaths
@@ -43,7 +42,7 @@ def list_sessions(
         found = tuple(_info(world.layout, entry, status or "") for entry in page)
     else:
         found = tuple(
-            _info(world.layout, _used(world, entry), entry.status, _agents(world, entry.session_id) if agents else ())
+            _info(world.layout, entry, entry.status, _agents(world, entry.session_id) if agents else ())
             for entry in page
         )
     return SessionList(found, len(entries), tuple(warnings))
@@ -51,12 +50,6 @@ def list_sessions(
 
 def _is(entry: IndexEntry, status: str) -> bool:
     return entry.lost if status == LOST else entry.status == status
-
-
-def _used(world: World, entry: IndexEntry) -> IndexEntry:
-    """The entry with when the session was last used."""
-    at = last_activity(world, entry.session_id, entry.status, entry.last_activity)
-    return entry if at == entry.last_activity else entry._replace(last_activity=at)
 
 
 def _agents(world: World, session_id: str) -> tuple[AgentRun, ...]:

@@ -16,6 +16,7 @@ from mas.model.ids import SessionId, find_session, tmux_name
 from mas.model.session import Status
 from mas.runtime.runtime import Place
 from mas.runtime.threads import started
+from mas.service.inspect.activity import last_activity
 from mas.service.world import World
 from mas.store.files.atomic import disk_errors, set_aside
 from mas.store.layout import SessionPaths
@@ -86,10 +87,17 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
     at_rest = [entry for entry in entries if entry.session_id not in under_way]
     looking = _Looking(world, [entry for entry in at_rest if entry.status is Status.ACTIVE])
     damaged = {entry.session_id: entry for entry in at_rest if not world.records.is_whole(SessionId(entry.session_id))}
+    entries = [_used(world, entry) for entry in entries]
     lost, unseen = ([found for found in answer if found not in damaged] for answer in looking.answer())
     changed, problems = correct(world, damaged, lost) if damaged or lost else ({}, [])
     warnings = [f"Could not ask tmux about session {session_id}; showing its last status" for session_id in unseen]
     return [changed.get(entry.session_id, entry) for entry in entries], warnings + problems
+
+
+def _used(world: World, entry: IndexEntry) -> IndexEntry:
+    """The entry with when the session was last used."""
+    at = last_activity(world, entry.session_id, entry.status, entry.last_activity)
+    return entry if at == entry.last_activity else entry._replace(last_activity=at)
 
 
 def correct(

@@ -117,10 +117,10 @@ class Records:
 
     def is_whole(self, session_id: SessionId) -> bool:
         """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
-        if self._remembered(session_id):
-            return True
         if not self._remember:
             return self._looks_whole(session_id) or self._read_whole(session_id) is not None
+        if self._remembered(session_id):
+            return True
         try:
             seen = _Seen(self.paths(session_id))
         except OSError:
