@@ -191,6 +191,20 @@ def test_a_message_whose_session_is_deleted_while_it_is_sent_is_on_the_disk_all_
             assert mailbox.get(message.id) == message
 
 
+def test_a_session_that_is_deleted_while_its_messages_are_created_is_not_found(
+    layout: Layout, store: Messages, session: SessionId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate = module._migrate
+
+    def then_delete(connection: sqlite3.Connection) -> None:
+        migrate(connection)
+        Workspace(layout).trash(session, NOW)
+
+    monkeypatch.setattr(module, "_migrate", then_delete)
+    with pytest.raises(NoSession), store.open(session):
+        pass
+
+
 def test_threads_that_write_at_once_wait_for_one_another(store: Messages, session: str) -> None:
     """SQLite itself, with no patience at all, would refuse most of them."""
     each, writers = 20, 6

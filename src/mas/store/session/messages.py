@@ -169,8 +169,12 @@ class Messages:
                 # Its database is gone; a new one must not take it for its own.
                 set_aside(f"{path}-wal", self._now())
             remove_file(f"{path}-shm")
-            with _our_errors(path):
-                _make(path)
+            try:
+                with _our_errors(path):
+                    _make(path)
+            except FileNotFoundError:
+                # Deleted meanwhile: its directory has another place.
+                raise NoSession(session_id) from None
 
     def _put_aside(self, path: str) -> str:
         aside = set_aside(path, self._now())
