@@ -1,4 +1,4 @@
-"""mas send: Send a message to agents. It is typed to each one, unchanged, as soon as that agent is idle."""
+"""mas send: Send a message to agents. It is typed to each one as soon as that agent is idle."""
 
 from __future__ import annotations
 

@@ -77,6 +77,13 @@ class Message(NamedTuple):
         """The line every message begins with at the agent: by it, no text is taken for a command or a key."""
         return f"[MAS from={_word(self.sender or PERSON)} to={_word(self.target)} id={self.id}]"
 
+    @property
+    def typed(self) -> str:
+        """What is typed to the agent: the header, and the text with all that looks like another header escaped."""
+        from mas.model.forged import escaped
+
+        return f"{self.header}\n{escaped(self.message)}"
+
 
 class MessageList(NamedTuple):
     """A page of messages, newest last, of `total` in all."""

@@ -168,7 +168,7 @@ class _Queue:
     def _type(self, pending: Pending) -> Waiting | None:
         message = pending.message
         self._mailbox.begin(message.id, self._agent, self._world.now())
-        text = f"{self._input.header}{message.header}\n{message.message}"
+        text = f"{self._input.header}{message.typed}"
         delay = self._input.submit_delay
         try:
             self._paste(text, enter=not delay)
