@@ -131,10 +131,11 @@ class Group(Squeeze):
     def take_in(self, pid: int) -> None:
         self._write("cgroup.procs", str(pid))
 
-    def tighten(self) -> None:
+    def tighten(self, more: int = 0) -> None:
+        """Allow `more` processes than there are now."""
         with open(os.path.join(self.path, "pids.current"), encoding="ascii") as file:
             now = int(file.read())
-        self._write("pids.max", str(max(1, now)))
+        self._write("pids.max", str(max(1, now + more)))
 
     def let_go(self) -> None:
         self._write("pids.max", "max")

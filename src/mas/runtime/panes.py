@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mas.model.errors import AgentExited
 from mas.model.ids import tmux_name
-from mas.runtime.runtime import PaneSize, PaneState, Place
+from mas.runtime.runtime import NO_PROCESS, PaneSize, PaneState, Place
 from mas.runtime.tmux import Command
 
 # Set only by the launcher, so that a person's shell with a session's environment does not count as an agent.
@@ -79,7 +79,8 @@ class Row(NamedTuple):
 
     def state(self, place: Place) -> PaneState:
         ours = self.is_of(place)
-        replaced = ours and self.mark != NONE and self.mark != f"{place.team}/{self.pid}"
+        other = self.mark not in (NONE, f"{place.team}/{self.pid}") and self.pid != NO_PROCESS
+        replaced = ours and other
         agent = self.agent if ours and self.agent != NONE else None
         return PaneState(self.pane, agent, self.pid, self.dead or replaced, self.status, replaced)
 
@@ -88,12 +89,16 @@ def rows(printed: str) -> Iterator[Row]:
     """The panes of a listing; one in several tmux sessions is listed for each of them."""
     for line in printed.splitlines():
         fields = line.split(" ", len(_FIELDS) - 1)
-        if len(fields) < len(_FIELDS) or not fields[1].isdigit() or not (fields[5] + fields[6]).isdigit():
+        if len(fields) < len(_FIELDS) or not _is_pid(fields[1]) or not (fields[5] + fields[6]).isdigit():
             # Part of something a person set that has several lines.
             continue
         pane, pid, dead, status, window, columns, height, *rest = fields
         number = int(status) if status.isdigit() else None
         yield Row(pane, int(pid), dead == "1", number, window, int(columns), int(height), *rest)
+
+
+def _is_pid(field: str) -> bool:
+    return field.isdigit() or field == str(NO_PROCESS)
 
 
 def listing(places: Iterable[Place]) -> Command:
@@ -187,3 +192,11 @@ def not_ours(pane: str) -> NotOurPane:
 
 def gone(pane: str, why: str) -> AgentExited:
     return AgentExited(f"The pane {pane} is gone: {why}", "mas show")
+
+
+def unusable(place: Place, pane: str, why: str) -> AgentExited:
+    session = place.name.removeprefix("mas-")
+    return AgentExited(
+        f"tmux could not start a process in pane {pane} and cannot use the pane again: {why}",
+        f"mas stop {session}; mas restore {session}",
+    )

@@ -38,6 +38,10 @@ class TeamPlan(NamedTuple):
         return sum(len(window.panes) for window in self.windows)
 
 
+# Instead of a process, in a pane whose last program was ended and whose next one could not be started.
+NO_PROCESS = -1
+
+
 class PaneState(NamedTuple):
     """A pane as it is now. `agent` is None for a pane that is not ours.
 

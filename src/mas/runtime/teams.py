@@ -30,8 +30,19 @@ from mas.runtime.panes import (
     rows,
     say_why_not,
     sizes,
+    unusable,
 )
-from mas.runtime.runtime import PanePlan, PaneSize, PaneState, Place, PreparedPaste, Snapshot, TeamPlan, WindowPlan
+from mas.runtime.runtime import (
+    NO_PROCESS,
+    PanePlan,
+    PaneSize,
+    PaneState,
+    Place,
+    PreparedPaste,
+    Snapshot,
+    TeamPlan,
+    WindowPlan,
+)
 from mas.runtime.servers import Servers, look, sessions_at
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
@@ -40,7 +51,10 @@ from mas.settings import LEGACY_TMUX
 _PLACEHOLDER = ("cat", "-")
 # Their short names: an alias may give the long ones another meaning, for what a person types.
 _NEW_WINDOW, _SPLIT_WINDOW = "neww", "splitw"
+_MOVE_WINDOW, _KILL_WINDOW = "movew", "killw"
 _SET_ENVIRONMENT = "setenv"
+# A number that no window of a team gets.
+_LAST_WINDOW = 9999
 _PANE_WIDTH = 100
 _PANE_HEIGHT = 30
 # tmux halves a pane to split it; spreading them out after a few splits keeps every half large enough.
@@ -84,7 +98,7 @@ _WHAT_IS_LEFT: tuple[Command, ...] = (
     ["show-options", "-sv", "exit-empty"],
 )
 _OPENED, _REOPENED = "mas-opened", "mas-reopened"
-_OURS = "mas-ours"
+_OURS, _UNUSABLE = "mas-ours", "mas-unusable"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
@@ -150,16 +164,21 @@ class TmuxTeams:
         raise failed
 
     def reopen(self, place: Place, pane: str, plan: PanePlan, force: bool = False) -> None:
-        kill, ended = (["-k"], of_team(place)) if force else ([], f"#{{&&:{of_team(place)},#{{pane_dead}}}}")
+        kill, ended = (["-k"], "1") if force else ([], "#{pane_dead}")
+        # A pane in which tmux could not start a program before: a second try crashes the server.
+        usable = f"#{{!=:#{{pane_pid}},{NO_PROCESS}}}"
+        ready = f"#{{&&:{of_team(place)},#{{&&:{ended},{usable}}}}}"
         respawn: Command = ["respawn-pane", *kill, "-t", pane, *_marked(plan), *plan.argv]
         commands = " ; ".join(" ".join(map(quoted, words)) for words in (respawn, marking(pane, place.team)))
         reopen = f"{commands} ; display-message -p -t {pane} {_REOPENED}"
-        whose = f"display-message -p -t {pane} '#{{?{of_team(place)},{_OURS},}}'"
-        command: Command = ["if-shell", "-F", "-t", pane, ended, reopen, whose]
+        why_not = f"display-message -p -t {pane} '#{{?{of_team(place)},#{{?{usable},{_OURS},{_UNUSABLE}}},}}'"
+        command: Command = ["if-shell", "-F", "-t", pane, ready, reopen, why_not]
         server = self._servers.at(place.socket)
         deadline = time.monotonic() + _ENDING
         try:
             while (printed := server.run(command).strip()) != _REOPENED:
+                if printed == _UNUSABLE:
+                    raise unusable(place, pane, "an earlier restart failed")
                 if printed != _OURS:
                     raise not_ours(pane)
                 if time.monotonic() > deadline:
@@ -168,6 +187,8 @@ class TmuxTeams:
                 server.remind()
                 time.sleep(_LOOK_AGAIN)
         except TmuxFailed as error:
+            if any(state.pane == pane and state.pid == NO_PROCESS for state in self.panes(place)):
+                raise unusable(place, pane, error.reason) from None
             raise gone(pane, error.reason) from None
 
     def close(self, place: Place) -> None:
@@ -417,7 +438,7 @@ def _typing(place: Place, pane: str, data: bytes) -> tuple[list[Command], bytes 
 
 
 def _unreaped(state: PaneState) -> bool:
-    return state.dead and not state.replaced and state.exit_status is None
+    return state.dead and not state.replaced and state.exit_status is None and state.pid != NO_PROCESS
 
 
 def _wait_for_end(server: Tmux, pid: int | None) -> None:
@@ -435,20 +456,25 @@ def _wait_for_end(server: Tmux, pid: int | None) -> None:
 def _opening(team: TeamPlan) -> Iterator[Command]:
     """All of a team as one chain of commands."""
     width, height = _window_size(max(len(window.panes) for window in team.windows))
-    # Hooks on new sessions run before they can be taken away; the window they find is replaced by the first of ours.
+    # Hooks on new sessions run before they can be taken away; the window they find goes once ours is there.
     size = ["-x", str(width), "-y", str(height)]
     yield ["new-session", "-d", "-P", "-F", _OPENED, "-s", team.name, *size, *_PLACEHOLDER]
     mark = Place("", team.name, team.home).team
     # At once: if anything fails after this, it shows whose the tmux session is.
     yield ["set-option", "-t", f"={team.name}:", SESSION_MARK, f"{mark}/{OPENING}"]
     yield from _session_options(team.name)
+    # Out of the way of ours, which get the first numbers. Not replaced by the first of them (`neww -k`): a server that
+    # then cannot start a process crashes, and every team on it ends.
+    aside = f"={team.name}:{_LAST_WINDOW}"
+    yield [_MOVE_WINDOW, "-s", f"={team.name}:^", "-t", aside]
     for number, window in enumerate(team.windows):
         there = f"={team.name}:={window.name}"
         for position, pane in enumerate(window.panes):
             if position == 0:
-                where = ["-k", "-t", f"={team.name}:^"] if number == 0 else ["-t", f"={team.name}:"]
-                yield [_NEW_WINDOW, *where, "-n", window.name, *_marked(pane), *pane.argv]
+                yield [_NEW_WINDOW, "-t", f"={team.name}:", "-n", window.name, *_marked(pane), *pane.argv]
                 yield from _window_options(there)
+                if number == 0:
+                    yield [_KILL_WINDOW, "-t", aside]
             else:
                 yield [_SPLIT_WINDOW, "-t", there, *_marked(pane), *pane.argv]
             yield marking(there, mark)

@@ -10,7 +10,7 @@ from mas.model.errors import Conflict
 from mas.model.ids import SessionId
 from mas.model.session import Session, Status
 from mas.model.state import LAUNCHED, NO_REPORTS, AgentState, State, fold
-from mas.runtime.runtime import PaneState, Place
+from mas.runtime.runtime import NO_PROCESS, PaneState, Place
 from mas.service.world import World
 from mas.store.agent.agentlog import EXIT, last_run
 
@@ -81,6 +81,8 @@ def _ended(pane: PaneState, reported: AgentState) -> AgentState:
     """The state of an agent whose pane is dead; its launcher knows best how it exited, if it recorded that."""
     if pane.replaced:
         return AgentState(State.EXITED, "", "another program is running in its pane", "tmux")
+    if pane.pid == NO_PROCESS:
+        return AgentState(State.EXITED, "", "tmux could not start it again", "tmux")
     if reported.gone and reported.state is State.ERROR:
         return reported
     how = "ended" if pane.exit_status is None else f"exit status {pane.exit_status}"
