@@ -206,7 +206,8 @@ class World:
             if pane.dead:
                 yield f"the agent of {pane.tmux_session} is dead"
         for process, session_id in processes_of_sessions(self.sessions):
-            if session_id not in active:
+            # What a person runs in a pane of their own has the environment of the tmux session, and stays after it.
+            if session_id not in active and process.pid not in self.people:
                 yield f"{process.pid} is a process of {session_id}, which is not active"
 
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from typing import NamedTuple
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from tests.checker import MARKER, World
@@ -291,6 +292,21 @@ def test_a_process_that_belongs_to_no_session_is_seen(scene: Scene) -> None:
             )
         finally:
             process.kill()
+
+
+def test_a_process_that_an_agent_left_is_seen_and_what_a_person_runs_in_a_pane_stays(bare: Site) -> None:
+    prepare(bare)
+    session = bare.start("--team", "solo", "--provider", "keeper")
+    bare.tmux("new-window", "-d", "-t", f"=mas-{session[:8]}:", "cat", "-")
+    bare.mas("stop", session)
+    assert list(World(bare).problems()) == []
+    (person,) = World(bare).people
+    environ = psutil.Process(person).environ()
+    assert environ["MAS_SESSION_DIR"] == bare.session(session)
+    with subprocess.Popen(["cat", "-"], env=environ, stdin=subprocess.PIPE) as left:
+        until(lambda: psutil.Process(left.pid).name() == "cat", "it runs")
+        assert list(World(bare).problems()) == [f"{left.pid} is a process of {session}, which is not active"]
+        left.kill()
 
 
 def test_an_agent_that_was_restarted_in_the_window_of_another_team_is_not_one_of_that_team(bare: Site) -> None:
