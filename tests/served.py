@@ -51,9 +51,10 @@ class Served:
         self._clients.append(httpx.Client(headers=headers, **(usual | options)))
         return self._clients[-1]
 
-    def on_socket(self) -> httpx.Client:
-        """A client at the socket file, where no token is needed."""
-        return self.client("", base_url="http://localhost", transport=httpx.HTTPTransport(uds=self.socket))
+    def on_socket(self, token: str | None = None, name: str = "api.sock") -> httpx.Client:
+        """A client at one of the socket files; signs in as with `client`."""
+        path = os.path.join(os.path.dirname(self.socket), name)
+        return self.client(token, base_url="http://localhost", transport=httpx.HTTPTransport(uds=path))
 
     def mas(self, *args: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """`mas` as a user elsewhere would run it: by address and token, outside any workspace."""

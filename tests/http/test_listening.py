@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 
-from mas.http.connections import _may_use
+from mas.http.peer import Arrival, Entrance, arrived
 from mas.http.server import Options
 from mas.model.errors import BadInput
 from tests.http.raw import rest_of
@@ -152,9 +152,12 @@ def test_what_a_proxy_says_is_believed_only_if_configured(site: Site, shared: Se
 
 
 class TestSocketFile:
-    """The socket file: the same API, without a token, for one user."""
+    """The socket file: the same API, with a token, for one user."""
 
-    def test_its_user_needs_no_token(self, shared: Served) -> None:
+    def test_its_user_needs_the_token_and_is_told_how_to_get_it(self, shared: Served) -> None:
+        refused = shared.on_socket("").get("/sessions")
+        assert refused.status_code == 401
+        assert "mas token" in refused.json()["hint"]
         client = shared.on_socket()
         assert client.get("/sessions").status_code == 200
         assert client.get("/sessions", headers={"Host": "anything"}).status_code == 200
@@ -185,17 +188,17 @@ class TestSocketFile:
             assert _asked_as(NOBODY, served.socket) == "PermissionError"
             os.chmod(served.socket, 0o666)
             assert _asked_as(NOBODY, served.socket) in ("", "ConnectionResetError", "BrokenPipeError")
-            assert _asked_as(0, served.socket).startswith("HTTP/1.1 200")
+            assert _asked_as(0, served.socket).startswith("HTTP/1.1 401")
             for directory in _up(served.socket, bare.directory):
                 os.chmod(directory, 0o700)
 
     def test_the_kernel_says_which_user_is_at_the_other_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         here, there = socket.socketpair(socket.AF_UNIX)
         with here, there:
-            assert _may_use(here)
+            assert arrived(here, Entrance.OWNER) == Arrival(Entrance.OWNER, process=os.getpid())
             monkeypatch.setattr(os, "getuid", lambda: 12345)
             # Root may read the file anyhow.
-            assert _may_use(here) is (os.geteuid() == 0)
+            assert (arrived(here, Entrance.OWNER) is not None) is (os.geteuid() == 0)
 
 
 class TestOneServer:

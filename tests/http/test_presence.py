@@ -18,6 +18,7 @@ from tests.site import until
 ANNOUNCED = (
     ("sessions", ".mas", "server", "server.json"),
     ("sessions", ".mas", "server", "api.sock"),
+    ("sessions", ".mas", "server", "agents.sock"),
     ("sessions", ".mas", "address", "url"),
     ("logs", "api.pid"),
 )

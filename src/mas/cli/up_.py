@@ -6,7 +6,7 @@ import argparse
 import os
 from shlex import quote
 
-from mas.bootstrap import init, need_tmux, open_mas, open_serving
+from mas.bootstrap import init, need_tmux, open_access, open_mas, open_serving
 from mas.cli.command import Arguments
 from mas.cli.entry import given_path
 from mas.cli.render import Render, count, short_path
@@ -58,7 +58,7 @@ def run(args: Arguments, out: Render) -> int:
     session = _started(mas, out) if args.new else _running(mas, out) or _restored(mas, out) or _started(mas, out)
     serving = open_serving(made.workspace)
     server = serving.find() or serving.detach(["--port", str(args.port)] if args.port is not None else [])
-    code = login_code(server.socket)
+    code = login_code(server.socket, open_access(made.workspace).owner_token())
     prefix = session.session_id[:8]
     if first := _first(made.workspace):
         out.talk(f"first: {first}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.bootstrap import open_serving
+from mas.bootstrap import open_access, open_serving
 from mas.cli.command import Arguments
 from mas.cli.render import Render
 
@@ -23,7 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: Arguments, out: Render) -> int:
     from mas.client.connection import login_code
 
-    code = login_code(open_serving(args.workspace).need().socket)
+    server = open_serving(args.workspace).need()
+    code = login_code(server.socket, open_access(args.workspace).owner_token())
     out.talk("It works once, within five minutes")
     out.result(code, lambda: out.line(code.url))
     return 0

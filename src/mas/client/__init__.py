@@ -9,8 +9,8 @@
         mas.send(session.session_id, "all", "Good morning")
         print(mas.show(session.session_id).status)
 
-`mas token` prints the token. On the server's own machine `RemoteMas("unix:/…/sessions/.mas/server/api.sock")` needs
-none. Refusals are the errors of `mas.model.errors`; no server at all is `NoServer`.
+`mas token` prints the token. On the server's own machine `RemoteMas("unix:/…/sessions/.mas/server/api.sock")` reads
+it from the file beside the socket. Refusals are the errors of `mas.model.errors`; no server at all is `NoServer`.
 """
 
 from mas.client.own import OwnSession

@@ -12,6 +12,7 @@ import httpx
 from mas.model import errors
 from mas.model.errors import BadInput, MasError, NoServer, NotSignedIn
 from mas.model.server import LoginCode
+from mas.settings import read_token
 
 if TYPE_CHECKING:
     import ssl
@@ -22,6 +23,7 @@ _CONNECT = 5.0
 # A start copies templates, an archive packs a session: the server may need its time.
 _ANSWER = 600.0
 _FILE = "unix:"
+_TOKEN = "token"  # noqa: S105 - the name of a file
 # A screen comes in one frame, with all that scrolled off it.
 _LARGEST_FRAME = 16 << 20
 _HINT = "mas serve --detach"
@@ -35,7 +37,10 @@ _ONCE_MORE = (0.0,)
 
 
 class Connection:
-    """Speaks to one server, at an address or (`unix:/path`) at its socket file. Threads may share it."""
+    """Speaks to one server, at an address or (`unix:/path`) at its socket file. Threads may share it.
+
+    At a socket file the token that is not given is read from the file `token` beside it, which only its user can read.
+    """
 
     def __init__(
         self, url: str, token: str | None = None, certificate: str | None = None, ca: str | None = None
@@ -50,13 +55,13 @@ class Connection:
             raise _not_an_address(url)
         if token and not (token.isascii() and token.isprintable() and " " not in token):
             raise BadInput("Not a valid token: a token is one word of ASCII characters", "mas token")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._url = url
+        self._token = token
         self._trust = _only(certificate) if certificate else _vouched_by(ca) if ca else None
         try:
             self._client = httpx.Client(
                 base_url=base,
-                headers=headers,
+                auth=self._sign,
                 transport=transport,
                 verify=self._trust or True,
                 timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
@@ -68,6 +73,17 @@ class Connection:
         if (self._client.base_url.port or 0) >= 1 << 16:
             self.close()
             raise _not_an_address(url)
+
+    def _sign(self, request: httpx.Request) -> httpx.Request:
+        request.headers.update(self._proof())
+        return request
+
+    def _proof(self) -> dict[str, str]:
+        """The header that names the caller. A token beside a socket file is read each time: it may be renewed."""
+        token = self._token
+        if token is None and self._url.startswith(_FILE):
+            token = _beside(self._url.removeprefix(_FILE))
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def close(self) -> None:
         self._client.close()
@@ -121,9 +137,9 @@ class Connection:
 
         base = self._client.base_url
         scheme = "wss" if base.scheme == "https" else "ws"
-        token = self._client.headers.get("Authorization")
+        proof = self._proof()
         options: dict[str, Any] = {
-            "additional_headers": {"Authorization": token} if token else {},
+            "additional_headers": proof,
             "compression": None,
             "max_size": _LARGEST_FRAME,
             "open_timeout": _CONNECT,
@@ -139,8 +155,9 @@ class Connection:
             opened: ClientConnection = opening.__enter__()
         except InvalidStatus as error:
             refused = error.response
+            asked = httpx.Request("GET", base, headers=proof)
             raise self._refusal(
-                httpx.Response(refused.status_code, content=bytes(refused.body), request=httpx.Request("GET", base))
+                httpx.Response(refused.status_code, content=bytes(refused.body), request=asked)
             ) from None
         except (OSError, WebSocketException) as error:
             raise self._silence(error) from None
@@ -149,7 +166,7 @@ class Connection:
     def _refusal(self, response: httpx.Response) -> MasError:
         error = error_of(response)
         if isinstance(error, NotSignedIn):
-            told = "rejected this token" if "Authorization" in self._client.headers else "requires a token"
+            told = "rejected this token" if "Authorization" in response.request.headers else "requires a token"
             return NotSignedIn(
                 f"The server at {self._url} {told}", "on its machine: mas token; then here: --token, or MAS_TOKEN"
             )
@@ -276,9 +293,17 @@ def _kinds(kind: type[MasError]) -> dict[str, type[MasError]]:
 _KINDS = _kinds(MasError)
 
 
-def login_code(socket: str) -> LoginCode:
+def _beside(socket: str) -> str | None:
+    """The owner's token, as it is kept beside the server's socket file; None if this user cannot read one there."""
+    try:
+        return read_token(os.path.join(os.path.dirname(socket), _TOKEN))
+    except BadInput:
+        return None
+
+
+def login_code(socket: str, token: str) -> LoginCode:
     """A one-time code from the server at a socket file."""
-    connection = Connection(f"{_FILE}{socket}")
+    connection = Connection(f"{_FILE}{socket}", token)
     try:
         body = connection.ask("POST", "/login-codes")
     finally:

@@ -57,7 +57,9 @@ class RemoteMas:
         ca: str | None = None,
         token_file: str | None = None,
     ) -> None:
-        """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file, which needs no token.
+        """The server at `url`: `http://…`, `https://…`, or `unix:/path` for its socket file.
+
+        At a socket file the token is read from the file beside it, unless one is given.
 
         With a `certificate` (PEM) it must show that very one, whatever that is good for elsewhere. `ca` is the path of
         a file (PEM) with the certificates to trust instead of the usual ones; `token_file` of one that holds the token.

@@ -1,11 +1,8 @@
-"""Connections: how many are allowed, how slow they may be, and who may use the socket file."""
+"""Connections: how many are allowed, how slow they may be, and by which way they come in."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import struct
 from typing import Any
 
 from uvicorn.config import Config
@@ -16,14 +13,24 @@ from uvicorn.server import ServerState
 from mas.http.errors import Refusal
 from mas.http.guard.headers import HEADERS
 from mas.http.limits import ServerLimits
+from mas.http.peer import Entrance, arrived
 
 
 class HttpConnection(HttpToolsProtocol):
     """One client's connection. One that sends too slowly, sends too long a head, or does not read, is closed."""
 
-    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], limits: ServerLimits) -> None:
-        super().__init__(config, state, app_state)
+    def __init__(
+        self,
+        config: Config,
+        state: ServerState,
+        app_state: dict[str, Any],
+        limits: ServerLimits,
+        entrance: Entrance = Entrance.ADDRESS,
+    ) -> None:
+        # Every request of the connection has a copy of it as its state; so how it came in is found out once.
+        super().__init__(config, state, dict(app_state))
         self._limits = limits
+        self._entrance = entrance
         self._slow: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         # Bytes since the last that were a body's: those of a head, or of what may follow a body.
@@ -32,12 +39,13 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        there = transport.get_extra_info("socket")
-        on_file = there is not None and there.family == socket.AF_UNIX
+        arrival = arrived(transport.get_extra_info("socket"), self._entrance)
         # The socket file is always open to the workspace's owner, no matter how many connections there are.
-        if not (_may_use(there) if on_file else len(self.connections) <= self._limits.connections):
+        is_full = self._entrance is Entrance.ADDRESS and len(self.connections) > self._limits.connections
+        if arrival is None or is_full:
             transport.abort()
             return
+        self.app_state["arrival"] = arrival
         self._await_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,13 +138,3 @@ class HttpConnection(HttpToolsProtocol):
         if self._slow is not None:
             self._slow.cancel()
             self._slow = None
-
-
-def _may_use(there: socket.socket) -> bool:
-    """Whether the other end of a socket file is this user (or root)."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        # Elsewhere the file's mode is the guard.
-        return True
-    with socket.socket(fileno=os.dup(there.fileno())) as peer:
-        _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return uid in (os.getuid(), 0)

@@ -25,6 +25,7 @@ from mas.http.guard.chain import Guard
 from mas.http.idle import until_gone, until_idle
 from mas.http.limits import ServerLimits
 from mas.http.log import open_log
+from mas.http.peer import Entrance
 from mas.http.state import ServerState
 from mas.model.errors import BadInput, Unavailable
 from mas.model.server import ServerInfo
@@ -150,7 +151,7 @@ def _config(app: ASGIApp, options: Options) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Listens on a socket file too, which has neither TLS nor tokens, and ends streams before it waits for requests."""
+    """Listens on two socket files too, which need no TLS, and ends streams before it waits for requests."""
 
     def __init__(self, app: ASGIApp, state: ServerState, options: Options, ready: Callable[[ServerInfo], None]) -> None:
         """`ready` is called once it listens."""
@@ -188,25 +189,25 @@ class _Server(uvicorn.Server):
         await super().startup([])
         if self.should_exit:
             return
-        limits, path = self._options.limits, self._presence.socket
-
-        def connection() -> asyncio.Protocol:
-            return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
-
-        # Only this user can enter its directory, so no other user can connect before the mode is set.
-        file = socket.socket(socket.AF_UNIX)
-        file.bind(path)
-        os.chmod(path, 0o600)
         loop = asyncio.get_running_loop()
-        self.servers.append(await loop.create_unix_server(connection, sock=file, backlog=_BACKLOG))
-        patience = limits.head_time if self.config.ssl else None
+        files = ((self._presence.socket, Entrance.OWNER), (self._presence.agents_socket, Entrance.AGENTS))
+        for path, entrance in files:
+            # Only this user can enter its directory, so no other user can connect before the mode is set.
+            file = socket.socket(socket.AF_UNIX)
+            file.bind(path)
+            os.chmod(path, 0o600)
+            made = partial(self._connection, entrance)
+            self.servers.append(await loop.create_unix_server(made, sock=file, backlog=_BACKLOG))
+        made, tls = partial(self._connection, Entrance.ADDRESS), self.config.ssl
+        patience = self._options.limits.head_time if tls else None
         for address in sockets or ():
             self.servers.append(
-                await loop.create_server(
-                    connection, sock=address, backlog=_BACKLOG, ssl=self.config.ssl, ssl_handshake_timeout=patience
-                )
+                await loop.create_server(made, sock=address, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=patience)
             )
         self._announce()
+
+    def _connection(self, entrance: Entrance) -> asyncio.Protocol:
+        return HttpConnection(self.config, self.server_state, self.lifespan.state, self._options.limits, entrance)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for task in self._leaving:

@@ -10,15 +10,17 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas.http.errors import problem, refuse
-from mas.http.guard.record import client_of, is_on_socket_file, method_of
+from mas.http.guard.record import arrival_of, client_of, method_of
 from mas.http.limits import ServerLimits
 from mas.http.page import ASSETS
+from mas.http.peer import Entrance
 from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
 from mas.model.principal import NOBODY, OWNER, Principal
 from mas.service.access import Access
 
 # The page holds nothing but itself: what it shows it has to ask for, and for that it has to sign in.
-_OPEN = {"/", "/health", "/login", "/favicon.ico"}
+_HEALTH = "/health"
+_OPEN = {"/", _HEALTH, "/login", "/favicon.ico"}
 # What an agent's token is good for, in its own session only.
 _FOR_AGENTS = tuple(
     (method, re.compile(path))
@@ -58,6 +60,15 @@ class Admission:
             await self._app(scope, receive, send)
 
 
+def check_peer(request: HTTPConnection) -> None:
+    """Who comes by the owner's socket file must see the machine as we do: out of a sandbox no token is good there."""
+    if arrival_of(request.scope).is_elsewhere:
+        raise Forbidden(
+            "This program does not run beside the server: it is in a sandbox or container, or its process is hidden",
+            "connect from a shell of the user who runs the server; else use its address and the token: mas token",
+        )
+
+
 class HostCheck:
     """Refuses names that are not this server's: another site's may lead here (DNS rebinding)."""
 
@@ -65,7 +76,7 @@ class HostCheck:
         self._hosts = {host.lower() for host in hosts}
 
     def __call__(self, request: HTTPConnection) -> None:
-        if is_on_socket_file(request.scope):
+        if arrival_of(request.scope).entrance is not Entrance.ADDRESS:
             return
         given = ", ".join(request.headers.getlist("host"))
         host = _HOST.fullmatch(given)
@@ -108,9 +119,6 @@ class TokenCheck:
         word, _, token = request.headers.get("authorization", "").partition(" ")
         if word.lower() == "bearer":
             return self._access.who(token.strip())
-        if is_on_socket_file(request.scope):
-            # Who can open the file is this user: the connection has seen to that.
-            return OWNER
         if self._access.knows_cookie(request.cookies.get(self._cookie, "")):
             _check_site(request)
             return OWNER
@@ -125,6 +133,13 @@ def _check_site(request: HTTPConnection) -> None:
         raise Forbidden("A request from a signed-in browser needs an Origin header")
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
         raise Forbidden("Pages from other servers are not allowed to use this one")
+
+
+def check_entrance(request: HTTPConnection) -> None:
+    """By the agents' socket file come agents: the token of anybody else was stolen, and is refused."""
+    principal: Principal | None = request.state.principal
+    if arrival_of(request.scope).entrance is Entrance.AGENTS and principal is not None and principal.is_owner:
+        raise Forbidden("Only the tokens of agents are accepted here", "mas token --session SESSION --agent AGENT")
 
 
 class Rates:
@@ -184,6 +199,9 @@ def check_scope(request: HTTPConnection) -> None:
 
 def _is_open(request: HTTPConnection) -> bool:
     path: str = request.scope["path"]
+    if arrival_of(request.scope).entrance is Entrance.AGENTS:
+        # An agent has no use for the page, nor for signing in.
+        return path == _HEALTH
     return path in _OPEN or path.startswith(ASSETS)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mas.http.guard.admission import Admission, HostCheck, RateCheck, SignInCheck, TokenCheck, check_origin, check_scope
+from mas.http.guard.admission import (
+    Admission,
+    HostCheck,
+    RateCheck,
+    SignInCheck,
+    TokenCheck,
+    check_entrance,
+    check_origin,
+    check_peer,
+    check_scope,
+)
 from mas.http.guard.body import BodyLimit
 from mas.http.guard.headers import DefaultHeaders
 from mas.http.guard.record import Keep, Recorder
@@ -20,9 +30,11 @@ class Guard:
         limits = server.limits
         tokens = TokenCheck(server.access, server.cookie)
         checks = (
+            check_peer,
             HostCheck(server.hosts),
             check_origin,
             tokens,
+            check_entrance,
             RateCheck(limits),
             SignInCheck(limits),
             check_scope,

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mas.http.metrics import Metrics
+from mas.http.peer import Arrival, Entrance
 from mas.model.principal import NOBODY
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -72,10 +73,13 @@ def method_of(scope: Scope) -> str:
     return str(scope.get("method", "WEBSOCKET"))
 
 
-def is_on_socket_file(scope: Scope) -> bool:
-    return scope["server"] is not None and scope["server"][1] is None
+def arrival_of(scope: Scope) -> Arrival:
+    """How the connection of a request came in."""
+    arrival: Arrival = scope["state"]["arrival"]
+    return arrival
 
 
 def client_of(scope: Scope) -> str:
     """The client's address; behind a proxy it is whatever the client says it is."""
-    return "socket" if is_on_socket_file(scope) else (scope["client"] or ("", 0))[0][:_LONGEST_CLIENT]
+    entrance = arrival_of(scope).entrance
+    return (scope["client"] or ("", 0))[0][:_LONGEST_CLIENT] if entrance is Entrance.ADDRESS else str(entrance)

@@ -72,13 +72,21 @@ class Presence:
     @property
     def socket(self) -> str:
         """Where the server's socket is: beside the sessions, or in a short place where that path is too long."""
-        path = os.path.join(self._layout.server, "api.sock")
+        return self._socket("api.sock")
+
+    @property
+    def agents_socket(self) -> str:
+        """Where requests of agents come in, and of nobody else."""
+        return self._socket("agents.sock")
+
+    def _socket(self, name: str) -> str:
+        path = os.path.join(self._layout.server, name)
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
         import hashlib
 
         where = hashlib.sha256(os.fsencode(self._layout.server)).hexdigest()[:8]
-        return os.path.join(self._short_place, f"{where}-api.sock")
+        return os.path.join(self._short_place, f"{where}-{name}")
 
     @property
     def log(self) -> str:
@@ -109,7 +117,7 @@ class Presence:
         else:
             raise ServerRunning("Another server for this workspace kept starting first", "mas serve")
         # What a killed server left. Its process id may be another program's by now.
-        for path in (self._info_path, self.pid_file, self.socket):
+        for path in (self._info_path, self.pid_file, self.socket, self.agents_socket):
             remove_file(path)
         address.withdraw(self._layout.address)
 
@@ -135,7 +143,8 @@ class Presence:
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
         # Last: processes that wait for the server look here.
         write_atomic(self._info_path, json.dumps(info._asdict()).encode())
-        files = (self._info_path, self.pid_file, self.socket, address.path_in(self._layout.address))
+        sockets = (self.socket, self.agents_socket)
+        files = (self._info_path, self.pid_file, *sockets, address.path_in(self._layout.address))
         self._announced = [_Announced.of(path) for path in files if os.path.lexists(path)]
 
     def is_ours(self) -> bool:
@@ -151,6 +160,7 @@ class Presence:
         """The server has ended: leave nothing but its log, and alone what is another server's."""
         if not self._announced and self.is_ours():
             remove_file(self.socket)
+            remove_file(self.agents_socket)
         for file in self._announced:
             file.remove()
         for fd in (self._published, self._lock):
@@ -251,10 +261,11 @@ class Presence:
         return is_locked(self._lock_path)
 
     def _prepare(self) -> None:
-        for directory in (os.path.dirname(self._layout.server), self._layout.server, os.path.dirname(self.socket)):
+        # The longer of the two paths: only its socket may be in the short place.
+        place = os.path.dirname(self.agents_socket)
+        for directory in (os.path.dirname(self._layout.server), self._layout.server, place):
             ensure_directory(directory, PRIVATE_DIR)
         # Any user could have made the directory at the short path.
-        place = os.path.dirname(self.socket)
         info = os.stat(place, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
             raise Unavailable(f"{place} must be a directory that only you have access to", f"ls -ld {place}")
