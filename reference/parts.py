@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reference import calls, commands, errors, metrics
+from reference import calls, commands, errors, metrics, system_calls
 from reference.markdown import MARKER
 
 
@@ -25,6 +25,7 @@ PARTS: Mapping[str, Part] = MappingProxyType(
         "calls": Part(calls.calls, calls.call_summaries),
         "shapes": Part(calls.shapes, calls.shape_summaries),
         "metrics": Part(metrics.metrics, metrics.metrics),
+        "system-calls": Part(system_calls.system_calls, system_calls.system_calls),
     }
 )
 

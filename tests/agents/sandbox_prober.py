@@ -96,6 +96,13 @@ def program(text: str) -> str:
     return subprocess.run(["sh", "-c", text], check=True, capture_output=True, text=True).stdout
 
 
+def call(words: str) -> None:
+    """A system call by its number, with numbers as arguments; it does no harm that it may be half done."""
+    number, *arguments = map(int, words.split(" "))
+    padded = [ctypes.c_long(one) for one in (*arguments, *[0] * (6 - len(arguments)))]
+    checked(LIBC.syscall(ctypes.c_long(number), *padded))
+
+
 VERBS = {
     "write": write,
     "read": read,
@@ -135,6 +142,8 @@ VERBS = {
     "handle": lambda _: handle_of_root(),
     "uring": lambda _: checked(LIBC.syscall(425, 1, ctypes.create_string_buffer(120))),
     "keyctl": lambda _: checked(LIBC.syscall(250 if X86 else 219, 0, -3, 0, 0, 0)),
+    "call": call,
+    "netlink": lambda protocol: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, int(protocol)).close(),
     "x32": lambda _: checked(LIBC.syscall(0x40000000 | 39)),
     "setuid": lambda uid: os.setresuid(int(uid), int(uid), int(uid)),
     "status": status_of,

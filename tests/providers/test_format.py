@@ -28,6 +28,7 @@ files     = { "{state_dir}/f" = "template" }
 seed      = { "{state_dir}/s" = "template" }
 credentials = ["~/.mine/key"]
 credentials_if = { CLOUD = ["~/.cloud", "~/.config/cloud.json"] }
+system_calls = ["perf_event_open"]
 [status]
 sources   = ["osc7501", "hooks", "title", "foreground", "screen"]
 start_timeout = 30
@@ -74,6 +75,7 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     assert mine.launch.env_pass == ("KEY",)
     assert mine.launch.credentials == ("~/.mine/key",)
     assert mine.launch.credentials_if == (("CLOUD", ("~/.cloud", "~/.config/cloud.json")),)
+    assert mine.launch.system_calls == ("perf_event_open",)
     assert mine.launch.files == (("{state_dir}/f", "template"),)
     assert mine.launch.seed == (("{state_dir}/s", "template"),)
     assert mine.status.sources == ("osc7501", "hooks", "title", "foreground", "screen")
@@ -229,6 +231,10 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
             "stop.graceful[0] is 'Hyper'; it must be a key that can be typed, such as C-c",
         ),
         (f"{LEAST}[stop]\ntimeout = 601", "stop.timeout must be from 0 to 600 seconds"),
+        (
+            f"{LEAST}system_calls = ['io_uring_setup']",
+            "launch.system_calls[0] is not a system call that can be opened (those are: adjtimex, ",
+        ),
         (f"{LEAST}[status]\nsources = ['smell']", "status.sources[0] is 'smell'; it can be: osc7501, "),
         (f"{LEAST}[status]\ntitle_map = {{ happy = 'x' }}", "status.title_map has 'happy', which is not a state: "),
         (f"{LEAST}[status]\ntitle_map = {{ idle = '(' }}", "status.title_map.idle is not a regular expression: "),

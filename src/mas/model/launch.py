@@ -78,7 +78,11 @@ class Rules(Record):
     hide: tuple[str, ...] = ()
     """Not there, directories and files."""
     ports: tuple[int, ...] | None = None
-    """The TCP ports it may use; None is all."""
+    """The TCP ports it may connect to and listen at; None is all, but in tier B to listen at none."""
+    connect: tuple[int, ...] = ()
+    """Ports that it may connect to as well, but not listen at."""
+    system_calls: tuple[str, ...] = ()
+    """Those of the calls closed to most that its provider opens."""
     account: tuple[int, int] | None = None
     """The user and group that root runs it as."""
 

@@ -9,6 +9,7 @@ from mas.model.errors import BadInput, NotFound
 from mas.model.fields import Rule
 from mas.model.ids import shown
 from mas.model.launch import Sign
+from mas.model.system_calls import OPENABLE
 from mas.providers.keys import bytes_of
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -67,6 +68,12 @@ def _is_in_state_dir(target: str) -> bool:
 
 def _is_beside(template: str) -> bool:
     return not os.path.isabs(template) and ".." not in template.split("/")
+
+
+def _is_openable(name: str) -> bool:
+    if name not in OPENABLE:
+        raise ValueError(f"is not a system call that can be opened (those are: {', '.join(sorted(OPENABLE))})")
+    return True
 
 
 def _state(states: tuple[str, ...]) -> Rule:
@@ -149,6 +156,7 @@ class Launch(NamedTuple):
     `files` are written at every start, `seed` only where there is none: the program keeps them from then on.
     `credentials` are what it needs of the user's home to sign in, `credentials_if` what it needs where a variable is
     set: an isolated agent sees nothing else of what programs keep there.
+    `system_calls` are opened to it if it is isolated, of those that are closed to most programs.
     """
 
     argv: Words = ()
@@ -160,6 +168,7 @@ class Launch(NamedTuple):
     seed: Files = ()
     credentials: Credentials = ()
     credentials_if: tuple[tuple[Annotated[str, _VARIABLE], Credentials], ...] = ()
+    system_calls: tuple[Annotated[str, Rule(test=_is_openable)], ...] = ()
 
 
 class Dialog(NamedTuple):

@@ -73,6 +73,8 @@ class Program(NamedTuple):
     stop: Stop = Stop()
     credentials: tuple[str, ...] = ()
     """What it needs of the user's home to sign in, as `~/…`."""
+    system_calls: tuple[str, ...] = ()
+    """What is opened to it of the calls that are closed to most programs."""
 
     def state_plan(self) -> StatePlan:
         """How the launcher, and `mas hook`, know the program's state."""
@@ -181,6 +183,7 @@ class Providers:
                 *launch.credentials,
                 *(path for name, paths in launch.credentials_if if self._environ.get(name) for path in paths),
             ),
+            system_calls=launch.system_calls,
         )
 
     def look(self, name: str, is_default: bool = False) -> ProviderView:

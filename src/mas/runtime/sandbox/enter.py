@@ -154,10 +154,12 @@ class _Inner:
         self.program = program
         self.slave = slave
         self.report, self.gate, self.ended, self.words = pipes
+        self.own_processes = True
 
     def run(self, own_processes: bool) -> None:
         """Go in and become the agent. Does not return."""
         try:
+            self.own_processes = own_processes
             self.program.prepare()
             if self.rules.how == "namespaces":
                 enter_namespaces(own_processes)
@@ -238,7 +240,7 @@ class _Inner:
             os.dup2(self.slave, fd)
         os.write(self.report, _READY)
         landlock.restrict(ruleset)
-        seccomp.install(unix_sockets=self.rules.tier == "A", all_ports=self.rules.ports is None)
+        seccomp.install(self.rules, self.own_processes)
         _usual_signals()
         close_on_exec(3)
         # The process that started this one now knows its id; or it is gone, and this one must not run.

@@ -162,6 +162,7 @@ class Enclosure:
             hide=_of_kind(_HIDE, kept),
             ports=self._ports(),
             account=(self._account.uid, self._account.gid) if self._account else None,
+            system_calls=program.system_calls,
         )
 
     def _shared_by_all(self, path: str) -> tuple[_Kinds, _Kinds, _Kinds]:
