@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zstandard import ZstdCompressionParameters, ZstdCompressor, ZstdDecompressor
 
-from mas.model.errors import BadInput, Corrupt, DiskFull
+from mas.model.errors import Corrupt, DiskFull
 from mas.model.ids import SessionId
 from mas.store.files import pack
+from mas.store.files.descent import Cursor
 from mas.store.files.tree import remove_tree, usage
 from mas.store.layout import Layout
 from mas.store.workspace.archives import ArchiveInfo, Archives
@@ -165,8 +166,8 @@ def test_pipes_and_sockets_are_left_out(layout: Layout, archives: Archives) -> N
 
 def test_an_archive_is_listed_with_what_is_known_of_it(layout: Layout, archives: Archives) -> None:
     put(layout.session(ID).root, "file", b"x" * 1000)
-    packed = archives.pack(info(), None)
-    assert list(archives.list()) == [packed]
+    assert archives.pack(info(), None) == ()
+    (packed,) = archives.list()
     assert packed == info()._replace(size=os.stat(archives.path(ID)).st_size, held=len(plain_of(archives)))
     assert mode(archives.path(ID)) == 0o600
     for note in (b"", b"garbage", b"[]", b"{}", b'{"x":1}'):
@@ -486,17 +487,52 @@ def test_unpacked_files_do_not_run_as_another_user(layout: Layout, archives: Arc
     assert (mode(layout.session(ID).at("program")), mode(layout.session(ID).at("directory"))) == (0o755, 0o777)
 
 
-def test_what_could_not_be_brought_back_is_not_packed(layout: Layout, archives: Archives) -> None:
+def test_a_tree_deeper_than_any_path_comes_back(layout: Layout, archives: Archives) -> None:
     """With relative steps an agent can go deeper than any path leads."""
-    root = layout.session(ID).root
-    fd = os.open(root, os.O_RDONLY)
-    for _ in range(30):
-        os.mkdir("d" * 150, dir_fd=fd)
-        inner = os.open("d" * 150, os.O_RDONLY, dir_fd=fd)
-        os.close(fd)
-        fd = inner
-    os.close(fd)
-    with pytest.raises(BadInput, match="too long for an archive"):
-        archives.pack(info(), None)
-    assert not archives.has(ID)
-    assert os.path.isdir(os.path.join(root, "d" * 150))
+    names = ["d" * 150] * 300
+    with Cursor(layout.session(ID).root) as there:
+        for name in names:
+            os.mkdir(name, dir_fd=there.fd)
+            there.down(name)
+        os.symlink("nowhere", "link", dir_fd=there.fd)
+        put("/proc/self/fd", f"{there.fd}/file", "work")
+    there_and_back(archives, layout)
+    with Cursor(layout.session(ID).root) as there:
+        there.go(names)
+        assert sorted(os.listdir(there.fd)) == ["file", "link"]
+        assert read(f"/proc/self/fd/{there.fd}/file") == b"work"
+
+
+def test_what_is_too_deep_for_an_archive_is_left_out_and_reported(
+    layout: Layout, archives: Archives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack, "_LONGEST_PATH", 1000)
+    put(layout.session(ID).root, "kept", "x")
+    with Cursor(layout.session(ID).root) as there:
+        for _ in range(30):
+            os.mkdir("d" * 150, dir_fd=there.fd)
+            there.down("d" * 150)
+    (left_out,) = archives.pack(info(), None)
+    assert left_out.startswith("d" * 150)
+    assert left_out.endswith("…")
+    remove_tree(layout.session(ID).root)
+    archives.make_room(ID)
+    archives.unpack(ID, None)
+    assert os.path.isfile(layout.session(ID).at("kept"))
+
+
+def test_what_agents_have_shut_is_archived_and_comes_back_shut(place: str) -> None:
+    with ordinary_user(place):
+        layout = Layout(place)
+        Workspace(layout).prepare()
+        root = layout.session(ID).root
+        os.mkdir(root, 0o700)
+        put(root, "unit/00/shut/inner/file", "x", 0o000)
+        for name in ("inner", ""):
+            os.chmod(layout.session(ID).at("unit", "00", "shut", name), 0o000)
+        there_and_back(Archives(layout), layout)
+        assert mode(layout.session(ID).at("unit", "00", "shut")) == 0
+        for name in ("", "inner"):
+            os.chmod(layout.session(ID).at("unit", "00", "shut", name), 0o700)
+        assert mode(layout.session(ID).at("unit", "00", "shut", "inner", "file")) == 0
+        remove_tree(root)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mas.model.errors import BadInput
 from mas.store.files import tree
+from mas.store.files.descent import Cursor, Descent, let_in
 from mas.store.files.tree import copy_tree, remove_tree, sync_tree, usage, walk
 from tests.site import short_directory
 from tests.store.samples import mode, ordinary_user, picture, put, read
@@ -245,15 +245,97 @@ def test_only_slow_work_reports_progress(source: str, place: str, monkeypatch: p
     assert told == [(1000 * number, 5000) for number in range(1, 6)]
 
 
-def test_a_tree_too_deep_is_refused_but_can_be_removed(source: str, target: str, place: str) -> None:
-    nest(source, 1000)
+def test_a_tree_is_copied_however_deep_it_is_and_however_long_its_names(source: str, target: str, place: str) -> None:
+    names = [f"{level:03}" + "n" * 200 for level in range(300)]
+    with Cursor(source) as there:
+        for name in names:
+            os.mkdir(name, dir_fd=there.fd)
+            there.down(name)
+        os.close(os.open("last", os.O_CREAT | os.O_WRONLY, dir_fd=there.fd))
+    nest(source, 2000)
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    with pytest.raises(BadInput, match="nested"):
-        copy_tree(source, target)
+    assert copy_tree(source, target) == []
+    with Cursor(target) as there:
+        there.go(names)
+        assert os.listdir(there.fd) == ["last"]
+    assert usage(target).disk == usage(source).disk
     for root in (source, target):
         remove_tree(root)
     assert os.listdir(place) == []
     assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("shut", [0o000, 0o500, 0o300, 0o400])
+def test_what_agents_have_shut_is_copied_and_counted_and_stays_shut(place: str, shut: int) -> None:
+    with ordinary_user(place):
+        root, target = os.path.join(place, "root"), os.path.join(place, "target")
+        put(root, "dir/inner/file", "work")
+        put(root, "dir/closed", "too", 0o000)
+        open_count = usage(root)
+        for path in ("dir/inner", "dir", ""):
+            os.chmod(os.path.join(root, path), shut)
+        assert copy_tree(root, target, open_up=True) == []
+        assert (read(os.path.join(target, "dir/inner/file")), read(os.path.join(target, "dir/closed"))) == (
+            b"work",
+            b"too",
+        )
+        assert usage(root, open_up=True) == open_count
+        assert mode(root) == shut
+        remove_tree(target)
+        if shut != 0o500:
+            with pytest.raises(PermissionError):
+                copy_tree(root, target)
+            assert mode(root) == shut, "what is not an agent's is not opened"
+        remove_tree(root)
+
+
+def test_a_deep_tree_of_shut_directories_is_copied_and_stays_shut(place: str) -> None:
+    with ordinary_user(place):
+        root, target = os.path.join(place, "root"), os.path.join(place, "target")
+        os.mkdir(root)
+        nest_shut(root, 300, 0o000)
+        assert copy_tree(root, target, open_up=True) == []
+        with Cursor(target) as there:
+            there.go(["d"] * 300)
+        for _ in range(2):
+            assert mode(root) == 0
+            assert usage(root, open_up=True).files == 0
+        remove_tree(root)
+
+
+def test_a_hard_link_that_its_owner_may_not_read_is_left_out_and_keeps_its_mode(place: str) -> None:
+    with ordinary_user(place):
+        outside = put(place, "outside", "mine", 0o000)
+        root = os.path.join(place, "root")
+        put(root, "other", "x")
+        os.link(outside, os.path.join(root, "linked"))
+        assert copy_tree(root, os.path.join(place, "target"), open_up=True) == ["linked"]
+        assert mode(outside) == 0
+
+
+def test_what_is_moved_away_deep_down_while_it_is_copied_is_left_out_and_reported(
+    place: str, source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"d{level}" for level in range(100)]
+    with Cursor(source) as there:
+        for name in names:
+            os.mkdir(name, dir_fd=there.fd)
+            os.close(os.open("z", os.O_CREAT | os.O_WRONLY, dir_fd=there.fd))
+            there.down(name)
+        os.close(os.open("deepest", os.O_CREAT | os.O_WRONLY, dir_fd=there.fd))
+    real = tree._copy_file
+
+    def moving(copy: Any, from_fd: int, to_fd: int, name: str) -> bool:
+        if name == "deepest":
+            for depth in (90, 80):
+                os.rename(os.path.join(source, *names[:depth]), os.path.join(place, f"moved{depth}"))
+        return real(copy, from_fd, to_fd, name)
+
+    monkeypatch.setattr(tree, "_copy_file", moving)
+    (left_out,) = copy_tree(source, target)
+    assert "/".join(names[:80]).startswith(left_out.removesuffix("…"))
+    assert os.path.isfile(os.path.join(target, *names, "deepest"))
+    assert os.path.isfile(os.path.join(target, *names[:78], "z"))
 
 
 @pytest.mark.parametrize("shut", [0o000, 0o500, 0o300])
@@ -425,7 +507,7 @@ def test_a_directory_that_becomes_a_link_before_it_is_opened_up_leaves_what_it_p
     fd = os.open(place, os.O_RDONLY)
     try:
         with pytest.raises(OSError):
-            tree._open_up(fd, "link")
+            let_in("link", fd)
     finally:
         os.close(fd)
     assert os.stat(outside).st_mode & 0o777 == 0o755
@@ -440,10 +522,10 @@ def test_usage_counts_however_deep_it_is_and_what_is_moved_away_meanwhile_is_lef
     remove_tree(source)
     os.makedirs(os.path.join(source, "a", "b"))
     os.makedirs(os.path.join(source, "c"))
-    with tree._Descent(source) as descent:
+    with Descent(source) as descent:
         seen = []
-        while (name := descent.next()) is not None:
-            seen.append(name)
+        while (entry := descent.next()) is not None:
+            seen.append(name := entry.name)
             if os.path.isdir(os.path.join(source, name)) or name == "b":
                 descent.enter(name)
             if name == "b":

@@ -23,6 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Arguments, out: Render) -> int:
     def say(session: SessionInfo) -> None:
+        for warning in session.warnings:
+            out.warn(warning)
         out.talk(f"Archived {session.tmux_session}; to bring it back: mas unarchive {session.session_id[:8]}")
         out.line(session.session_id)
 

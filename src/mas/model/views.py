@@ -47,6 +47,8 @@ class SessionInfo(NamedTuple):
     """Its tmux session ended without a `stop`."""
     reason: str | None = None
     """Why it stopped, if nobody asked for it."""
+    warnings: tuple[str, ...] = ()
+    """What an archive leaves out."""
 
 
 class SessionList(NamedTuple):

@@ -170,8 +170,8 @@ class LocalMas:
 
         with self._ready() as world:
             reconcile(world)
-            archive(world, session_id, progress)
-            return _gone(world, session_id, Gone.ARCHIVED)
+            warnings = archive(world, session_id, progress)
+            return _gone(world, session_id, Gone.ARCHIVED)._replace(warnings=warnings)
 
     def unarchive(self, reference: str, progress: Progress | None = None) -> SessionDetail:
         from mas.service.lifecycle.archive import unarchive

@@ -56,7 +56,7 @@ class SessionMeter:
             known = self._disk.get(session_id)
         if known and age and begun < known[0] + max(age, known[1]):
             return known[2]
-        taken = usage(self._layout.session(session_id).root).disk
+        taken = usage(self._layout.session(session_id).root, open_up=True).disk
         now = time.monotonic()
         with self._lock:
             self._disk[session_id] = now, (now - begun) * _PAUSES, taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mas.model.errors import BadTransition, NoSession
-from mas.model.ids import SessionId, find_session
+from mas.model.ids import SessionId, find_session, shown
 from mas.model.session import Gone, Session, Status
 from mas.model.views import SessionDetail
 from mas.service.agents.team import close_team
@@ -17,8 +17,8 @@ from mas.store.workspace.archives import ArchiveInfo
 
 def archive(
     world: World, session_id: SessionId, progress: Progress | None = None, allowed: Callable[[], object] = bool
-) -> ArchiveInfo:
-    """Pack a stopped session; the original goes only when the archive has been read back.
+) -> tuple[str, ...]:
+    """Pack a stopped session; the original goes only when the archive has been read back. Returns warnings.
 
     `allowed` may refuse it by raising, while no other process can change the session.
     """
@@ -44,12 +44,12 @@ def archive(
             close_team(world, session_id, session.socket)
         # What comes while it is packed would be lost with the directory.
         with world.messages().shut(session_id):
-            info = world.archives.pack(_info(world, session), progress)
+            left_out = world.archives.pack(_info(world, session), progress)
             operation.no_return()
             world.workspace.discard(session_id)
         world.registry.drop(session_id, Gone.ARCHIVED)
         operation.done()
-    return info
+    return tuple(f"Not archived, because it could not be read: {shown(path)}" for path in left_out)
 
 
 def unarchive(world: World, reference: str, progress: Progress | None = None) -> SessionDetail:

@@ -99,7 +99,7 @@ def _candidates(world: World, status: str) -> Iterator[Pruned]:
 def disk_of(path: str) -> int:
     """What a directory takes of the disk; nothing if another process has just moved it."""
     try:
-        return usage(path).disk
+        return usage(path, open_up=True).disk
     except FileNotFoundError:
         return 0
 

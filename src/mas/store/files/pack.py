@@ -16,11 +16,12 @@ from typing import IO, Any, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from mas.model.errors import BadInput, Corrupt, DiskFull
+from mas.model.errors import Corrupt, DiskFull
 from mas.model.ids import shown
-from mas.store.files.descriptors import NEW, READ, SAFE
+from mas.store.files.descent import Cursor, Descent, Found, open_file
+from mas.store.files.descriptors import DIRECTORY, NEW, SAFE
 from mas.store.files.safe_open import is_foreign
-from mas.store.files.tree import Progress, parts_of, usage, walk
+from mas.store.files.tree import Progress, parts_of, usage
 
 _LEVEL = 3
 _TAR_BLOCK = 512
@@ -33,8 +34,10 @@ _HEADERS = (
 )  # fmt: skip
 # The compressor that packs looks back 2 MiB; one that makes us remember far more was another.
 _LARGEST_WINDOW = 1 << 27
-# No path is longer, for the system calls that unpack it.
-_LONGEST_PATH = 4096
+# Longer paths are left out: each member has its whole path in the archive, so a deep tree grows with its square.
+_LONGEST_PATH = 1 << 18
+# How many things that were left out are listed by name.
+_MOST_LEFT_OUT = 100
 # The errors of the disk for a member that no file can be.
 _NO_FILE = {errno.ENAMETOOLONG, errno.EFBIG, errno.EINVAL, errno.ELOOP}
 # The last four are what members that stand in each other's way, or in nothing, come to.
@@ -52,19 +55,27 @@ class _Fact(NamedTuple):
     content: str
 
 
-def pack_tree(source: str, target: str, progress: Progress | None) -> int:
+class Packed(NamedTuple):
+    """How many bytes an archive holds before they were compressed, and what could not be put into it."""
+
+    held: int
+    left_out: tuple[str, ...]
+
+
+def pack_tree(source: str, target: str, progress: Progress | None) -> Packed:
     """Pack the directory `source` into the file `target`, then read that back; `Corrupt` if it differs.
 
-    Answers how many bytes it holds, before they were compressed.
+    What agents have shut is opened for as long as it is read.
     """
-    facts = _write(source, target, progress)
+    packing = _Packing(source, progress)
+    facts = packing.write(target)
     try:
         found, held = _contents(target)
     except _UNREADABLE as error:
         raise Corrupt(target, str(error)) from None
     if found != facts:
         raise Corrupt(target, "verifying the archive failed: it does not match the session")
-    return held
+    return Packed(held, tuple(packing.left_out))
 
 
 def unpack_tree(path: str, target: str, progress: Progress | None, held: int | None = None) -> None:
@@ -89,43 +100,72 @@ def unpack_tree(path: str, target: str, progress: Progress | None, held: int | N
         raise Corrupt(path, f"{shown(os.path.basename(error.filename or ''))}: {error.strerror}") from None
 
 
-def _write(source: str, target: str, progress: Progress | None) -> dict[str, _Fact]:
-    """Pack `source` into `target`; returns what must be found in it."""
-    facts: dict[str, _Fact] = {}
-    total = usage(source).size if progress else 0
-    done = 0
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600)
-    with open(fd, "wb") as raw:
-        with (
-            ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as packed,
-            tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
-        ):
-            for entry in walk(source):
-                if len(os.fsencode(os.path.join(source, entry.path))) >= _LONGEST_PATH:
-                    raise BadInput(f"This path is too long for an archive: {shown(entry.path[:80])}…")
-                member = _member(entry.path, entry.info)
-                content = ""
-                if member.issym():
-                    content = member.linkname = os.readlink(entry.name, dir_fd=entry.parent)
-                    tar.addfile(member)
-                elif member.isreg():
-                    owner = os.fstat(entry.parent).st_uid
-                    with open(os.open(entry.name, READ, dir_fd=entry.parent), "rb") as file:
-                        info = os.fstat(file.fileno())
-                        if not stat.S_ISREG(info.st_mode) or is_foreign(info, owner):
-                            continue
-                        content = _add_file(tar, member, file, info)
-                    done += info.st_size
-                    if progress:
-                        progress(done, total)
-                elif member.isdir():
-                    tar.addfile(member)
-                else:
-                    continue
-                facts[entry.path] = _Fact(_kind(member), member.mode, content)
-        raw.flush()
-        os.fsync(raw.fileno())
-    return facts
+class _Packing:
+    """A tree on its way into an archive."""
+
+    def __init__(self, source: str, progress: Progress | None) -> None:
+        self._source = source
+        self._progress = progress
+        self._total = usage(source, open_up=True).size if progress else 0
+        self._done = 0
+        self._facts: dict[str, _Fact] = {}
+        self.left_out: list[str] = []
+
+    def write(self, target: str) -> dict[str, _Fact]:
+        """Pack all of it into `target`; returns what must be found there."""
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600)
+        with open(fd, "wb") as raw:
+            with (
+                ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as packed,
+                tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+                Descent(self._source, open_up=True) as descent,
+            ):
+                while (found := descent.next()) is not None:
+                    self._take(tar, descent, found)
+            raw.flush()
+            os.fsync(raw.fileno())
+        for path in descent.lost:
+            self._leave_out(path)
+        return self._facts
+
+    def _take(self, tar: tarfile.TarFile, descent: Descent, found: Found) -> None:
+        if descent.length(found.name) > _LONGEST_PATH:
+            self._leave_out(descent.shown_path(found.name))
+            return
+        try:
+            self._add(tar, descent, found.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except PermissionError:
+            self._leave_out(descent.shown_path(found.name))
+
+    def _leave_out(self, path: str) -> None:
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out.append(path)
+
+    def _add(self, tar: tarfile.TarFile, descent: Descent, name: str) -> None:
+        path, parent = descent.path(name), descent.fd
+        info = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        member = _member(path, info)
+        content = ""
+        if member.isdir():
+            descent.enter(name)
+            tar.addfile(member)
+        elif member.issym():
+            content = member.linkname = os.readlink(name, dir_fd=parent)
+            tar.addfile(member)
+        elif member.isreg():
+            with open(open_file(name, parent, open_up=True), "rb") as file:
+                info = os.fstat(file.fileno())
+                if not stat.S_ISREG(info.st_mode) or is_foreign(info, os.fstat(parent).st_uid):
+                    return
+                content = _add_file(tar, member, file, info)
+            self._done += info.st_size
+            if self._progress:
+                self._progress(self._done, self._total)
+        else:
+            return
+        self._facts[_key(path)] = _Fact(_kind(member), member.mode, content)
 
 
 def _add_file(tar: tarfile.TarFile, member: tarfile.TarInfo, file: IO[bytes], info: os.stat_result) -> str:
@@ -191,7 +231,7 @@ def _contents(path: str) -> tuple[dict[str, _Fact], int]:
     with _opened(path) as archive:
         for member in archive.members():
             content = _digest(archive.tar, member) if member.isreg() else member.linkname
-            found[member.name] = _Fact(_kind(member), member.mode, content)
+            found[_key(member.name)] = _Fact(_kind(member), member.mode, content)
     return found, archive.plain.length
 
 
@@ -210,33 +250,42 @@ def _extract(path: str, target: str, progress: Progress | None, held: int) -> No
     links: list[tarfile.TarInfo] = []
     directories: list[tarfile.TarInfo] = []
     done = 0
-    with _opened(path, held) as archive:
+    with _opened(path, held) as archive, Cursor(target) as there:
         for member in archive.members():
-            name = _beneath(member.name)
-            there = os.path.join(target, name)
+            name = _go_to(there, member)
             if member.isdir():
-                os.mkdir(there, 0o700)
+                os.mkdir(name, 0o700, dir_fd=there.fd)
                 directories.append(member)
             elif member.issym():
                 links.append(member)
             elif member.isreg():
-                _extract_file(archive.tar, there, member)
+                _extract_file(archive.tar, there.fd, name, member)
                 done += member.size
                 if progress:
                     progress(done, done)
             else:
-                raise ValueError(f"{name} is neither a file, a directory nor a link")
-    # The deepest first: a link can then not stand in the path of another.
-    for member in sorted(links, key=lambda link: link.name.count("/"), reverse=True):
-        os.symlink(member.linkname, os.path.join(target, _beneath(member.name)))
-    for member in reversed(directories):
-        there = os.path.join(target, member.name)
-        os.utime(there, (member.mtime, member.mtime))
-        os.chmod(there, member.mode & 0o777)
+                raise ValueError(f"{shown(member.name)} is neither a file, a directory nor a link")
+        # The deepest first: a link can then not stand in the path of another.
+        for member in sorted(links, key=lambda link: link.name.count("/"), reverse=True):
+            os.symlink(member.linkname, _go_to(there, member), dir_fd=there.fd)
+        for member in reversed(directories):
+            fd = os.open(_go_to(there, member), DIRECTORY, dir_fd=there.fd)
+            try:
+                os.utime(fd, (member.mtime, member.mtime))
+                os.fchmod(fd, member.mode & 0o777)
+            finally:
+                os.close(fd)
 
 
-def _extract_file(tar: tarfile.TarFile, path: str, member: tarfile.TarInfo) -> None:
-    fd = os.open(path, os.O_WRONLY | NEW, 0o600)
+def _go_to(there: Cursor, member: tarfile.TarInfo) -> str:
+    """Be in the directory of a member; returns its name there."""
+    *above, name = _beneath(member.name)
+    there.go(above)
+    return name
+
+
+def _extract_file(tar: tarfile.TarFile, parent: int, name: str, member: tarfile.TarInfo) -> None:
+    fd = os.open(name, os.O_WRONLY | NEW, 0o600, dir_fd=parent)
     with open(fd, "wb") as file:
         end = 0
         for start, data in _data(tar, member):
@@ -246,15 +295,17 @@ def _extract_file(tar: tarfile.TarFile, path: str, member: tarfile.TarInfo) -> N
             end = start + len(data)
         if end != member.size:
             file.truncate(member.size)
+        file.flush()
         os.fchmod(fd, member.mode & 0o777)
-    os.utime(path, (member.mtime, member.mtime))
+        os.utime(fd, (member.mtime, member.mtime))
 
 
-def _beneath(name: str) -> str:
+def _beneath(name: str) -> list[str]:
+    """The names that a member's path is made of."""
     parts = name.split("/")
     if name.startswith("/") or "" in parts or "." in parts or ".." in parts or "\0" in name:
         raise ValueError(f"{name!r} is not a path below the session")
-    return name
+    return parts
 
 
 class _Member(tarfile.TarInfo):
@@ -366,6 +417,11 @@ def _blocks(file: IO[bytes], start: int, left: int) -> Iterator[bytes]:
     while left and (data := file.read(min(left, 1 << 20))):
         left -= len(data)
         yield data
+
+
+def _key(path: str) -> str:
+    """What a path is remembered by: itself, or its digest where thousands of such would fill the memory."""
+    return path if len(path) <= 1024 else hashlib.sha256(os.fsencode(path)).hexdigest()
 
 
 def _digest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> str:

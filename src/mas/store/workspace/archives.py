@@ -39,19 +39,19 @@ class Archives:
     def has(self, session_id: str) -> bool:
         return os.path.isfile(self.path(session_id))
 
-    def pack(self, info: ArchiveInfo, progress: Progress | None) -> ArchiveInfo:
-        """Write the archive of a session, read it back, and only then give it its name."""
+    def pack(self, info: ArchiveInfo, progress: Progress | None) -> tuple[str, ...]:
+        """Write the archive of a session, read it back, and only then give it its name; returns what was left out."""
         from mas.store.files.pack import pack_tree
 
         half = self.path(info.session_id) + ".tmp"
         # What agents kept for a moment is not worth keeping, and would be gone at the next start.
         remove_tree(self._layout.session(info.session_id).temporary)
-        held = pack_tree(self._layout.session(info.session_id).root, half, progress)
-        packed = info._replace(size=os.stat(half).st_size, held=held)
-        write_atomic(self._note(info.session_id), (json.dumps(packed._asdict()) + "\n").encode())
+        packed = pack_tree(self._layout.session(info.session_id).root, half, progress)
+        noted = info._replace(size=os.stat(half).st_size, held=packed.held)
+        write_atomic(self._note(info.session_id), (json.dumps(noted._asdict()) + "\n").encode())
         os.rename(half, self.path(info.session_id))
         sync_directory(self._layout.archive)
-        return packed
+        return packed.left_out
 
     def make_room(self, session_id: SessionId) -> None:
         """Make the directory to unpack into; `FileExistsError` if there is one."""

@@ -166,13 +166,13 @@ class Workspace:
         for part in _COPIED_BY_CLONE:
             origin = os.path.join(source, part)
             if os.path.isdir(origin) and not os.path.islink(origin):
-                skipped += [f"{part}/{path}" for path in copy_tree(origin, paths.at(part), progress)]
+                skipped += [f"{part}/{path}" for path in copy_tree(origin, paths.at(part), progress, open_up=True)]
             else:
                 make_directory(paths.at(part), OPEN_DIR)
             os.chmod(paths.at(part), OPEN_DIR)
         home = os.path.join(source, _HOME)
         if os.path.isdir(home) and not os.path.islink(home):
-            skipped += [f"{_HOME}/{path}" for path in copy_tree(home, paths.home, progress)]
+            skipped += [f"{_HOME}/{path}" for path in copy_tree(home, paths.home, progress, open_up=True)]
             os.chmod(paths.home, PRIVATE_DIR)
         return skipped
 
