@@ -586,7 +586,7 @@ def unix_abstract(t: Targets) -> None:
 
 @attack
 def server_socket(t: Targets) -> None:
-    """The server's own socket, which asks for no token."""
+    """The owner's way into the server."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(t["server_socket"])
 
