@@ -27,7 +27,7 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
         # A labelled one shows its labels once something was counted.
         found.request("GET", "/sessions", 200, 0.0)
         found.task_started("events")
-        with found.open_stream({"type": "websocket"}):
+        with found.open_stream("events"):
             for metric in found.families():
                 yield metric.name, metric.type, ", ".join(map(code, _labels(metric))), metric.documentation
 

@@ -143,7 +143,9 @@ def check_installed(program: str, path: str, directory: str) -> None:
         check(len(up["session"]["agents"]) == 13, "mas up starts no team of 13")
         check_shell(program, up["session"]["sessionId"], env, workspace)
         url = up["server"]["url"]
-        check(httpx.get(f"{url}/health").json()["version"] == mas.__version__, "/health tells another version")
+        proof = {"Authorization": f"Bearer {run([program, 'token'], env, workspace).strip()}"}
+        told = httpx.get(f"{url}/health", headers=proof).json()["version"]
+        check(told == mas.__version__, "/health shows another version")
         page = httpx.get(url, headers={"Accept": "text/html"})
         assets = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text)
         check(page.status_code == 200 and assets, f"GET / is no page: {page.status_code} {page.text[:200]}")

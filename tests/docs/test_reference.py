@@ -132,7 +132,10 @@ def test_the_limits_of_the_server_are_as_documented() -> None:
         f"a head {usual.head_size >> 10} KiB",
         f"send {usual.rate:g} requests a second",
         f"{usual.failed_rate:g} with a wrong",
-        f"{usual.connections} connections",
+        f"{usual.head_lines} header lines",
+        f"at most {usual.unknown_connections} at the address",
+        *("| " + " | ".join(map(str, shares)) for shares in (usual.waiters, usual.streams, usual.connection_shares)),
+        f"| {usual.threads_of_session} | {usual.threads_of_session} | {usual.threads_of_agents} |",
     ):
         assert sentence in " ".join(told.split())
 

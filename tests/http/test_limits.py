@@ -249,18 +249,16 @@ class TestConnections:
             assert shared.client().get("/sessions").status_code == 200
             assert shared.on_socket().get("/sessions").status_code == 200
 
-    def test_those_beyond_the_limit_are_closed_and_the_owner_still_comes_in_by_the_socket(self, site: Site) -> None:
+    def test_those_beyond_the_limit_are_closed_and_the_owner_still_comes_in(self, site: Site) -> None:
         served = impatient(site, connections=20)
         try:
             with ExitStack() as idle:
                 for _ in range(20):
                     idle.enter_context(connect(served))
-                until(lambda: _connections(served) == 20, "all are there")
-                with connect(served) as wire:
-                    assert rest_of(wire) == b""
-                with pytest.raises(httpx.TransportError):
-                    served.client().get("/sessions")
-                assert served.on_socket().get("/sessions").status_code == 200
+                until(lambda: _connections(served) == 5, "the last few of them are left")
+                for owner in (served.client(), served.on_socket()):
+                    assert owner.get("/sessions").status_code == 200
+                    owner.close()
             until(lambda: _connections(served) == 0, "all are gone")
             assert served.client().get("/sessions").status_code == 200
         finally:

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from mas.http.limits import ServerLimits
 from mas.model.errors import TooMuch
 from mas.model.principal import OWNER, Principal
-from mas.service.messages.waiters import WaiterLimits, Waiters
+from mas.service.shares import ShareLimits, Shares
 from tests.e2e.standin import start_receivers, state_of
 from tests.http.raw import Answer, connect, parsed, rest_of
 from tests.served import Served
 from tests.site import until
 
-SHARE = WaiterLimits().of_agent
+SHARE = ServerLimits().waiters.of_agent
 # More than there are threads for requests.
 MANY = 80
 SESSIONS = tuple(f"{number}f0e0d0c-5b7d-4e8f-9a0b-c1d2e3f4a5b6" for number in range(3))
@@ -111,7 +112,7 @@ def test_a_place_is_free_again_when_its_call_has_ended(served: Served) -> None:
 
 
 def test_the_shares_are_of_an_agent_a_session_all_agents_and_everybody() -> None:
-    waiters = Waiters(WaiterLimits(of_agent=2, of_session=3, of_agents=4, of_all=5))
+    waiters = Shares(ShareLimits(of_agent=2, of_session=3, of_agents=4, of_all=5), "calls are waiting", "wait")
 
     def refusal(caller: Principal) -> str:
         with pytest.raises(TooMuch) as caught, waiters.place(caller):

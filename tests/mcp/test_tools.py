@@ -17,9 +17,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from mas.http.limits import ServerLimits
 from mas.mcp import tools as tools_of
 from mas.model.schema import schema_of
-from mas.service.messages.waiters import WaiterLimits
 from mas.store.agent.launch_plan import launch_path, read_plan
 from tests.golden import golden
 from tests.served import Served
@@ -143,7 +143,7 @@ def test_programs_see_the_tools_as_promised() -> None:
 def test_an_agent_that_waits_more_often_than_it_may_is_refused(served: Served) -> None:
     session = served.site.start()
     token = environment_of(served.site, session, "00")["MAS_TOKEN"]
-    share = WaiterLimits().of_agent
+    share = ServerLimits().waiters.of_agent
 
     async def work(client: Client) -> None:
         calls = [outcome(client, "wait_for", until="blocked", timeout=5) for _ in range(2 * share)]

@@ -12,7 +12,7 @@ from mas.client.connection import Connection
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.approvals import AgentAnswer, ApprovalList
 from mas.model.catalog import ProviderList, ProviderView, TeamList, TeamView
-from mas.model.errors import BadInput, NoServer, NoSession
+from mas.model.errors import BadInput, NoServer, NoSession, NotSignedIn
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
@@ -169,7 +169,10 @@ class RemoteMas:
         return self._get(Diagnosis, "/doctor")
 
     def isolation(self) -> TierView:
-        return self._get(Health, "/health").isolation
+        isolation = self._get(Health, "/health").isolation
+        if isolation is None:
+            raise NotSignedIn("The server shows its isolation only to callers with a token", "mas token")
+        return isolation
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
         return self._get(Stats, "/stats", sessionId=session_id and parse_reference(session_id))

@@ -6,10 +6,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from mas import __version__
-from mas.http.dependencies import Product, Server
+from mas.http.dependencies import Caller, Product, Server
 from mas.http.docs import page
+from mas.http.threads import in_thread
 from mas.http.wire import answer, answers, refused
 from mas.model.catalog import ProviderList, TeamList
+from mas.model.principal import NOBODY
 from mas.model.server import Health
 
 router = APIRouter(tags=["about"])
@@ -17,13 +19,16 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get("/health", summary="Liveness", **answers(Health))
-def health(server: Server) -> Response:
-    """Whether the server works, and which isolation a session started now would get. Needs no token.
+async def health(server: Server, caller: Caller) -> Response:
+    """Whether the server works; with a token also its version, and which isolation a session started now would get.
 
     `degraded` means that the background tasks in `failing` raised an error; each is started again after a pause.
     """
     failing = server.supervisor.failing
-    return answer(Health("degraded" if failing else "ok", __version__, server.mas.isolation(), failing))
+    status = "degraded" if failing else "ok"
+    if caller is NOBODY:
+        return answer(Health(status, failing=failing))
+    return answer(Health(status, __version__, await in_thread(server.mas.isolation), failing))
 
 
 @router.get("/teams", summary="List teams", **answers(TeamList))

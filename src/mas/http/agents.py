@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
 
-from mas.http.dependencies import Caller, Product, SessionPath
+from mas.http.dependencies import Caller, Product, Server, SessionPath
 from mas.http.wire import AgentPath, ReportBody, RestartBody, answer, answers
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.errors import Forbidden
@@ -20,16 +20,16 @@ SomeAgent = Annotated[str | None, Query(pattern="^[0-9]{2}$")]
 
 
 @router.get("/sessions/{sessionId}/agents", summary="List agents", **answers(AgentList, 200, 404, 410))
-def agents(mas: Product, session_id: SessionPath) -> Response:
+async def agents(server: Server, caller: Caller, session_id: SessionPath) -> Response:
     """The session's agents and their current state."""
-    return answer(AgentList(mas.agents(session_id)))
+    return await server.threads.run(caller, lambda: answer(AgentList(server.mas.agents(session_id))))
 
 
 @router.get(
     "/sessions/{sessionId}/agents/{agent}/output", summary="Read a screen", **answers(AgentOutput, 200, 404, 410)
 )
-def output(
-    mas: Product,
+async def output(
+    server: Server,
     caller: Caller,
     session_id: SessionPath,
     agent: AgentPath,
@@ -39,7 +39,8 @@ def output(
     """An agent's screen, or the end of its log if it has no pane. An agent may read those it may write to."""
     if not caller.is_owner and reader not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot read as {reader!r}")
-    return answer(mas.output(session_id, agent, lines, reader if caller.is_owner else caller.agent))
+    seen_by = reader if caller.is_owner else caller.agent
+    return await server.threads.run(caller, lambda: answer(server.mas.output(session_id, agent, lines, seen_by)))
 
 
 @router.post(
@@ -47,9 +48,11 @@ def output(
     summary="Report a status",
     **answers(AgentReport, 200, 404, 409, 410, 507),
 )
-def report(mas: Product, session_id: SessionPath, agent: AgentPath, body: ReportBody) -> Response:
+async def report(
+    server: Server, caller: Caller, session_id: SessionPath, agent: AgentPath, body: ReportBody
+) -> Response:
     """Report what an agent is doing; it is shown and sent as an event. An agent can report only for itself."""
-    return answer(mas.report(session_id, agent, body.text, body.state))
+    return await server.threads.run(caller, lambda: answer(server.mas.report(session_id, agent, body.text, body.state)))
 
 
 @router.post(

@@ -28,12 +28,12 @@ from mas.http import (
 )
 from mas.http.errors import add_handlers
 from mas.http.state import ServerState
-from mas.http.threads import in_thread
+from mas.http.threads import CallerThreads, in_thread
 from mas.http.wire import Problem
 from mas.model.run import RunBody
 from mas.model.schema import body_of
 from mas.service.mas import Mas
-from mas.service.messages.waiters import Waiters
+from mas.service.shares import Shares
 
 _ABOUT = "Teams of command-line agents, each team in an isolated session of its own."
 # Events say when a message can go on; the rounds find what was missed.
@@ -55,7 +55,8 @@ class Door(Protocol):
         """Answer a request."""
 
 
-Doors = Mapping[str, Callable[[Mas, Waiters], Door]]
+# Each is made with the product, the shares of calls that wait, and what runs work in a thread for a caller.
+Doors = Mapping[str, Callable[[Mas, Shares, CallerThreads], Door]]
 
 
 def create_app(server: ServerState, doors: Doors) -> FastAPI:
@@ -90,7 +91,7 @@ async def _running(app: FastAPI, server: ServerState, doors: Doors) -> AsyncIter
     supervisor.start_every(_BETWEEN_ROUNDS, "recovery", workspace.finish_work)
     supervisor.start_every(_BETWEEN_RETENTIONS, "retention", workspace.retain)
     for path, make in doors.items():
-        door = make(server.mas, server.waiters)
+        door = make(server.mas, server.waiters, server.threads)
         app.router.routes.append(Route(path, door, include_in_schema=False))
         supervisor.start(path.strip("/"), door.run)
     try:

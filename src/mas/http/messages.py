@@ -31,12 +31,12 @@ async def send(server: Server, caller: Caller, session_id: SessionPath, body: Me
     def sent() -> Response:
         return answer(mas.send(session_id, body.target, body.message, sender, body.id, body.force, body.wait), 202)
 
-    return await (_waiting(server, caller, sent) if body.wait else in_thread(sent))
+    return await (_waiting(server, caller, sent) if body.wait else server.threads.run(caller, sent))
 
 
 @router.get("/sessions/{sessionId}/messages", summary="List messages", **answers(MessageList, 200, 404, 410))
-def messages(
-    mas: Product,
+async def messages(
+    server: Server,
     caller: Caller,
     session_id: SessionPath,
     agent: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Only messages to or from this agent")] = None,
@@ -47,7 +47,12 @@ def messages(
     """The session's messages, newest last. An agent sees only its own."""
     if not caller.is_owner and agent not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot read the messages of {agent}")
-    return answer(mas.messages(session_id, agent if caller.is_owner else caller.agent, limit, offset, box))
+    of = agent if caller.is_owner else caller.agent
+
+    def found() -> Response:
+        return answer(server.mas.messages(session_id, of, limit, offset, box))
+
+    return await server.threads.run(caller, found)
 
 
 @router.get("/sessions/{sessionId}/wait", summary="Wait for agents", **answers(Waited, 200, 404, 409, 410))

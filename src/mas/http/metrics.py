@@ -11,7 +11,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from starlette.types import Scope
 
 from mas.model.state import State
 from mas.model.stats import SessionStats
@@ -46,7 +45,9 @@ class Metrics:
         self._worst = Gauge(
             "mas_event_loop_lag_max_seconds", "Longest delay of the event loop", registry=self._registry
         )
-        self._streams = Gauge("mas_streams", "Open event streams and terminals", ["kind"], registry=self._registry)
+        self._streams = Gauge(
+            "mas_streams", "Open streams of events, terminals and tools", ["kind"], registry=self._registry
+        )
         self._failures = Counter(
             "mas_task_failures",
             "Failures of the server's background tasks",
@@ -59,12 +60,8 @@ class Metrics:
         self._seconds.labels(method, route, str(status)).observe(seconds)
 
     @contextmanager
-    def open_stream(self, scope: Scope) -> Iterator[None]:
+    def open_stream(self, kind: str) -> Iterator[None]:
         """Count what is open for long, while it is."""
-        kind = "terminals" if scope["type"] == "websocket" else "events" if scope.get("path") == "/events" else ""
-        if not kind:
-            yield
-            return
         with self._streams.labels(kind).track_inprogress():
             yield
 

@@ -207,7 +207,8 @@ class _Server(uvicorn.Server):
         self._announce()
 
     def _connection(self, entrance: Entrance) -> asyncio.Protocol:
-        return HttpConnection(self.config, self.server_state, self.lifespan.state, self._options.limits, entrance)
+        state, crowd = self.lifespan.state, self._state.crowd
+        return HttpConnection(self.config, self.server_state, state, crowd, self._options.limits, entrance)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for task in self._leaving:

@@ -7,15 +7,17 @@ from threading import ExceptHookArgs
 from urllib.parse import urlsplit
 
 from mas.bootstrap import ServerParts
+from mas.http.crowd import Crowd
 from mas.http.feed import EventFeed
 from mas.http.limits import ServerLimits
 from mas.http.metrics import Metrics
 from mas.http.page import Page
 from mas.http.periodic import Rounds
 from mas.http.supervisor import Supervisor
+from mas.http.threads import CallerThreads
 from mas.http.viewer import Hall
 from mas.http.watch import Watches
-from mas.service.messages.waiters import Waiters
+from mas.service.shares import Shares
 
 # How often to look for events if the kernel does not report them.
 _LOOK = 0.25
@@ -36,7 +38,12 @@ class ServerState:
         self.metrics = Metrics(self.mas)
         self.supervisor = Supervisor(self.metrics.task_started, self.metrics.task_failed)
         self.rounds = Rounds(workspace.courier)
-        self.waiters = Waiters(self.limits.waiters)
+        self.waiters = Shares(
+            self.limits.waiters, "calls are waiting", "nothing was done; try again later, or without wait"
+        )
+        self.streams = Shares(self.limits.streams, "streams are open", "close some; try again later")
+        self.crowd = Crowd(self.limits)
+        self.threads = CallerThreads(self.limits.threads_of_session, self.limits.threads_of_agents)
         self.page = Page()
         watches = Watches(self.supervisor)
         self.hall = Hall(watches)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import Semaphore
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
+from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, to_thread
 
 from mas.model.errors import Unavailable
+from mas.model.principal import Principal
 
 _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
@@ -26,6 +29,24 @@ async def in_thread(
         if not is_for_want_of_threads(error):
             raise
         raise no_thread() from None
+
+
+class CallerThreads:
+    """Threads for requests that agents make, too: theirs are others than the owner's, and a session has only some."""
+
+    def __init__(self, of_session: int, of_agents: int) -> None:
+        self._of_session = of_session
+        self._agents = CapacityLimiter(of_agents)
+        # A session's turns are here for as long as a request of it is.
+        self._turns: WeakValueDictionary[str | None, Semaphore] = WeakValueDictionary()
+
+    async def run(self, caller: Principal, work: Callable[[], _T]) -> _T:
+        """What `work` returns; an agent's waits until it is its session's turn."""
+        if caller.is_owner:
+            return await in_thread(work)
+        turns = self._turns.setdefault(caller.session_id, Semaphore(self._of_session))
+        async with turns:
+            return await in_thread(work, limiter=self._agents)
 
 
 def is_for_want_of_threads(error: Exception) -> bool:

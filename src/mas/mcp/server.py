@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -21,18 +21,24 @@ _ABOUT = (
     "You are an agent in a team that MAS runs: several programs like you, each in its own terminal. "
     "With these tools you can list the team, send and read messages, and report what you are doing."
 )
-# How many tools may be at work at once.
-_CALLS = 16
 Context = ServerRequestContext[Any, Any]
 Place = Callable[[Context], AbstractContextManager[None]]
+Work = Callable[[], dict[str, Any]]
+Run = Callable[[Context, Work], Awaitable[dict[str, Any]]]
 
 
-def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: nullcontext()) -> Server[Any]:
+async def _in_thread(_: Context, work: Work) -> dict[str, Any]:
+    return await to_thread.run_sync(work)
+
+
+def make_server(
+    speaker: Callable[[Context], Speaker], place: Place = lambda _: nullcontext(), run: Run = _in_thread
+) -> Server[Any]:
     """A server whose tools act for the caller that `speaker` returns; it is called in a thread, as the tools are.
 
-    A tool that waits holds `place` meanwhile; it raises a `MasError` if no more may wait.
+    `run` is how a tool runs in a thread. One that waits holds `place` meanwhile and has a thread of its own; `place`
+    raises a `MasError` if no more may wait.
     """
-    calls = CapacityLimiter(_CALLS)
     waiting = {tool.name for tool in TOOLS if tool.waits}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -58,7 +64,7 @@ def make_server(speaker: Callable[[Context], Speaker], place: Place = lambda _: 
                 with place(context):
                     answer = await to_thread.run_sync(do, limiter=CapacityLimiter(1))
             else:
-                answer = await to_thread.run_sync(do, limiter=calls)
+                answer = await run(context, do)
         except MasError as error:
             return _result(f"{error.message} (next: {error.hint})" if error.hint else error.message, is_error=True)
         return _result(json.dumps(answer, ensure_ascii=False), answer)

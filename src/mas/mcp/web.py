@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
@@ -14,13 +15,21 @@ from mas.model.errors import Forbidden, Unavailable
 from mas.model.ids import SessionId, parse_agent_id
 from mas.model.principal import Principal
 from mas.service.mas import Mas
-from mas.service.messages.waiters import Waiters
+from mas.service.shares import Shares
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH = "/mcp"
+_T = TypeVar("_T")
 _LARGEST_BODY = 8 << 20
+
+
+class Threads(Protocol):
+    """Runs work of callers, each in its share of threads."""
+
+    async def run(self, caller: Principal, work: Callable[[], _T]) -> _T:
+        """What `work` returns."""
 
 
 class WebDoor:
@@ -29,9 +38,10 @@ class WebDoor:
     The SDK is loaded when the first one comes; most servers never need it, and it would double what they take.
     """
 
-    def __init__(self, mas: Mas, waiters: Waiters) -> None:
+    def __init__(self, mas: Mas, waiters: Shares, threads: Threads) -> None:
         self._mas = mas
         self._waiters = waiters
+        self._threads = threads
         self._wanted = asyncio.Event()
         self._decided = asyncio.Event()
         self._manager: StreamableHTTPSessionManager | None = None
@@ -68,6 +78,7 @@ class WebDoor:
         server = make_server(
             lambda context: _speaker(self._mas, context.request),
             lambda context: self._waiters.place(_principal(context.request)),
+            lambda context, work: self._threads.run(_principal(context.request), work),
         )
         return StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=_LARGEST_BODY

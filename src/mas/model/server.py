@@ -6,11 +6,14 @@ from mas.model.isolation import TierView
 
 
 class Health(NamedTuple):
-    """Whether the server works (`ok` or `degraded`), and which isolation a session started now would get."""
+    """Whether the server works (`ok` or `degraded`), and which isolation a session started now would get.
+
+    A caller without a token is not shown the version and the isolation.
+    """
 
     status: str
-    version: str
-    isolation: TierView
+    version: str | None = None
+    isolation: TierView | None = None
     failing: tuple[str, ...] = ()
     """The server's background tasks that failed and have not succeeded since."""
 

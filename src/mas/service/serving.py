@@ -12,6 +12,7 @@ from mas.model.server import ServerInfo
 from mas.runtime.host import start_detached
 from mas.settings import OF_AN_AGENT, ServerStart, Settings
 from mas.store.files.atomic import ensure_directory, write_atomic
+from mas.store.layout import PRIVATE_DIR
 from mas.store.server.presence import Presence
 
 # How long a server that started automatically stays once it is not needed.
@@ -72,7 +73,7 @@ class Serving:
                 return
             # The server of an agent that started a session is not that agent.
             environ = {key: value for key, value in self._settings.environ.items() if key not in OF_AN_AGENT}
-            ensure_directory(os.path.dirname(self._presence.log), 0o755)
+            ensure_directory(os.path.dirname(self._presence.log), PRIVATE_DIR)
             options = ("--until-idle", str(UNTIL_IDLE), "--if-none")
             coming = self._presence.coming()
             try:
@@ -91,7 +92,7 @@ class Serving:
     def detach(self, options: Sequence[str]) -> ServerInfo:
         """Start the server in the background with these options; returns once it listens."""
         log = self._presence.log
-        ensure_directory(os.path.dirname(log), 0o755)
+        ensure_directory(os.path.dirname(log), PRIVATE_DIR)
         begin = os.path.getsize(log) if os.path.exists(log) else 0
         process = start_detached([*self._command(), *options], log, self._settings.environ)
         deadline = time.monotonic() + _PATIENCE

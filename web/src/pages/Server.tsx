@@ -10,7 +10,7 @@ import { linesOf, type Line } from "../state/samples.ts";
 import { bytes, clock, plain } from "../state/words.ts";
 
 function said({ status, version, isolation, failing }: Health): string {
-  return `${status}${failing.length ? ` (${failing.join(", ")})` : ""}, version ${version}${isolation.tier ? `, isolation ${isolation.tier}` : ""}`;
+  return `${status}${failing.length ? ` (${failing.join(", ")})` : ""}, version ${version ?? "unknown"}${isolation?.tier ? `, isolation ${isolation.tier}` : ""}`;
 }
 
 export default function ServerPage(): ReactNode {

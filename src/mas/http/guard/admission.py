@@ -189,6 +189,11 @@ class SignInCheck:
         raise NotSignedIn("A token is required", "mas token; mas url")
 
 
+def check_connection(request: HTTPConnection) -> None:
+    """The connection is the caller's from here on: refused if it has too many."""
+    request.state.recognise(request.state.principal)
+
+
 def check_scope(request: HTTPConnection) -> None:
     """An agent may use what is listed for agents, of its own session, and nothing else."""
     principal: Principal = request.state.principal

@@ -10,6 +10,7 @@ from mas.http.guard.admission import (
     RateCheck,
     SignInCheck,
     TokenCheck,
+    check_connection,
     check_entrance,
     check_origin,
     check_peer,
@@ -19,6 +20,7 @@ from mas.http.guard.body import BodyLimit
 from mas.http.guard.headers import DefaultHeaders
 from mas.http.guard.record import Keep, Recorder
 from mas.http.guard.revocation import Revocation
+from mas.http.guard.streams import StreamLimit
 from mas.http.state import ServerState
 
 
@@ -37,15 +39,12 @@ class Guard:
             check_entrance,
             RateCheck(limits),
             SignInCheck(limits),
+            check_connection,
             check_scope,
         )
         self._app = app
-
-        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-            with server.metrics.open_stream(scope):
-                await app(scope, receive, send)
-
-        guarded: ASGIApp = BodyLimit(counted, limits)
+        guarded: ASGIApp = StreamLimit(app, server.streams, server.metrics)
+        guarded = BodyLimit(guarded, limits)
         guarded = Revocation(guarded, tokens)
         guarded = Admission(guarded, checks)
         guarded = DefaultHeaders(guarded)

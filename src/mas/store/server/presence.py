@@ -139,7 +139,7 @@ class Presence:
         """Publish where the server is; it holds the claim. Agents get its certificate too."""
         certificate = address.first_certificate(tls_cert) if tls_cert else None
         self._published = address.publish(self._layout.address, address.Address(info.url, certificate))
-        ensure_directory(os.path.dirname(self.pid_file), 0o755)
+        ensure_directory(os.path.dirname(self.pid_file), PRIVATE_DIR)
         write_atomic(self.pid_file, f"{info.pid}\n".encode(), 0o644)
         # Last: processes that wait for the server look here.
         write_atomic(self._info_path, json.dumps(info._asdict()).encode())

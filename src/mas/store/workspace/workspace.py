@@ -51,8 +51,8 @@ def init_workspace(root: str, name: str, provider: str) -> list[str]:
     _make_root(root)
     for part in ("unit", "workflows"):
         made += _fill(os.path.join(_SHIPPED, part), layout.at(part), part)
-    for part in ("templates", "logs", "sessions"):
-        if ensure_directory(layout.at(part), OPEN_DIR):
+    for part, mode in (("templates", OPEN_DIR), ("logs", PRIVATE_DIR), ("sessions", OPEN_DIR)):
+        if ensure_directory(layout.at(part), mode):
             made.append(f"{part}/")
     config = {"version": 1, "name": name, "provider": provider, "tmux": {"server": "auto"}, "recover": False}
     files = {
