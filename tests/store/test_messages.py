@@ -191,18 +191,30 @@ def test_a_message_whose_session_is_deleted_while_it_is_sent_is_on_the_disk_all_
             assert mailbox.get(message.id) == message
 
 
-def test_a_session_that_is_deleted_while_its_messages_are_created_is_not_found(
-    layout: Layout, store: Messages, session: SessionId, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["_make", "_fill", "_connect", "_migrate"])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_session_that_is_deleted_while_its_messages_are_created_is_not_found_and_keeps_nothing_half_made(
+    layout: Layout, store: Messages, session: SessionId, monkeypatch: pytest.MonkeyPatch, step: str, before: bool
 ) -> None:
-    migrate = module._migrate
+    do = getattr(module, step)
+    moved: list[bool] = []
 
-    def then_delete(connection: sqlite3.Connection) -> None:
-        migrate(connection)
-        Workspace(layout).trash(session, NOW)
+    def delete_when(when: bool) -> None:
+        if when and not moved:
+            moved.append(True)
+            Workspace(layout).trash(session, NOW)
 
-    monkeypatch.setattr(module, "_migrate", then_delete)
+    def step_and_delete(*arguments: object) -> object:
+        delete_when(before)
+        done = do(*arguments)
+        delete_when(not before)
+        return done
+
+    monkeypatch.setattr(module, step, step_and_delete)
     with pytest.raises(NoSession), store.open(session):
         pass
+    (trashed,) = Workspace(layout).trashed()
+    assert set(os.listdir(os.path.join(trashed.path, ".mas"))) <= {"launch", "messages.db", "messages.lock"}
 
 
 def test_threads_that_write_at_once_wait_for_one_another(store: Messages, session: str) -> None:
@@ -387,7 +399,7 @@ KILLED_WHILE_MAKING = """
 import os, signal, sys
 from mas.store.session import messages
 from mas.store.layout import Layout
-def kill(*args):
+def kill(*args, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 moments = {"migrate": (messages, "_migrate"), "rename": (os, "rename"), "sync": (messages, "sync_directory")}
 setattr(*moments[sys.argv[3]], kill)

@@ -30,10 +30,10 @@ def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def remove_file(path: str) -> bool:
-    """Remove `path`; True if it was there."""
+def remove_file(path: str, directory: int | None = None) -> bool:
+    """Remove `path`, which is relative to an open `directory`; True if it was there."""
     try:
-        os.unlink(path)
+        os.unlink(path, dir_fd=directory)
     except FileNotFoundError:
         return False
     return True

@@ -18,7 +18,7 @@ from threading import Lock
 
 from mas.model.errors import Busy, Corrupt, Disk, DiskFull, DiskRefused, MasError, NoSession
 from mas.store.files.atomic import ensure_directory, open_lock, set_aside, sync_directory
-from mas.store.files.descriptors import NEW, remove_file, still_at, try_lock
+from mas.store.files.descriptors import DIRECTORY, NEW, remove_file, still_at, try_lock
 from mas.store.layout import PRIVATE_DIR, PRIVATE_FILE, Layout
 from mas.store.session.mailbox import MIGRATIONS, VERSION, Mailbox, transaction
 
@@ -172,7 +172,9 @@ class Messages:
             try:
                 with _our_errors(path):
                     _make(path)
-            except FileNotFoundError:
+            except (FileNotFoundError, Disk):
+                if self._layout.is_session(session_id):
+                    raise
                 # Deleted meanwhile: its directory has another place.
                 raise NoSession(session_id) from None
 
@@ -266,14 +268,29 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def _make(path: str) -> None:
     """A new database, whole before it has its name."""
     directory, name = os.path.split(path)
-    half = os.path.join(directory, f".{name}.tmp")
-    # What a killed maker left.
-    _remove(half)
-    fd = os.open(half, os.O_RDWR | NEW, PRIVATE_FILE)
+    # A delete may move the session meanwhile: nothing half-made goes with it.
+    where = os.open(directory, DIRECTORY)
+    try:
+        half = f".{name}.tmp"
+        # What a killed maker left.
+        _remove(half, where)
+        try:
+            _fill(os.path.join(directory, half), where)
+            os.rename(half, name, src_dir_fd=where, dst_dir_fd=where)
+        finally:
+            _remove(half, where)
+    finally:
+        os.close(where)
+    sync_directory(directory)
+
+
+def _fill(path: str, directory: int) -> None:
+    """An empty database in an open directory, on the disk."""
+    fd = os.open(os.path.basename(path), os.O_RDWR | NEW, PRIVATE_FILE, dir_fd=directory)
     try:
         # SQLite gives the files beside it the same mode.
         os.fchmod(fd, PRIVATE_FILE)
-        with closing(_connect(half)) as connection:
+        with closing(_connect(path)) as connection:
             connection.execute("PRAGMA synchronous = OFF")
             # One that is not whole is thrown away: nothing of it need be written down to be taken back.
             connection.execute("PRAGMA journal_mode = MEMORY")
@@ -281,19 +298,14 @@ def _make(path: str) -> None:
             # Not before: what is only in a log is brought over by closing, which does not say where there is no room.
             connection.execute("PRAGMA journal_mode = WAL")
         os.fsync(fd)
-        os.rename(half, path)
-    except BaseException:
-        _remove(half)
-        raise
     finally:
         # Not while SQLite is at work: closing any descriptor of a file gives up all locks on it.
         os.close(fd)
-    sync_directory(directory)
 
 
-def _remove(path: str) -> None:
+def _remove(name: str, directory: int) -> None:
     for side in ("", *_SIDES):
-        remove_file(path + side)
+        remove_file(name + side, directory)
 
 
 def _check(path: str) -> None:
