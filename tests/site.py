@@ -166,9 +166,9 @@ class Site:
         for depth in ("*", "*/*", "*/*/*"):
             for pid in glob(os.path.join(self.directory, depth, "logs", "api.pid")):
                 self.mas("serve", "--workspace", os.path.dirname(os.path.dirname(pid)), "--stop")
-        # What a killed server left attached would keep tmux from ending.
-        end_orphans()
         for socket in self.sockets():
+            # What a killed server left attached would keep tmux from ending.
+            end_orphans(socket)
             self.tmux("kill-server", socket=socket)
         self._remove_groups()
 

@@ -111,10 +111,10 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
     raise_descriptor_limit()
-    # Those of a server that was killed.
-    end_orphans()
     connections = Connections()
     world = build_world(settings, connections)
+    # Those of a server that was killed.
+    end_orphans(settings.user_socket, settings.private_sockets, world.layout.sockets)
     courier = Courier(world)
 
     def finish() -> None:

@@ -419,6 +419,19 @@ def test_only_clients_whose_process_is_gone_are_ended(ground: Ground, connection
     client = _abandoned(ground, place)
     connected(ground, place, connections).run(["list-sessions"])
     assert len(clients(ground.site)) == 2
-    control.end_orphans()
+    control.end_orphans(place.socket)
     until(lambda: not client.is_running(), "the end of the client")
     assert len(clients(ground.site)) == 1
+
+
+def test_only_clients_of_the_server_that_should_end_or_that_was_moved_are_ended(ground: Ground) -> None:
+    place, _ = ground.solo()
+    client = _abandoned(ground, place)
+    control.end_orphans(ground.site.user_socket)
+    ground.site.tmux("list-sessions", socket=place.socket)
+    assert client.is_running()
+    moved = f"{place.socket}.moved"
+    os.rename(place.socket, moved)
+    control.end_orphans(moved)
+    until(lambda: not client.is_running(), "the end of the client")
+    os.rename(moved, place.socket)

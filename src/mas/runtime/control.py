@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import Condition, Event, Lock, Thread
 
 from mas.model.errors import NoTmux
@@ -144,8 +145,8 @@ class Connections:
             return opened
 
 
-def end_orphans() -> None:
-    """End the clients of processes that are no more.
+def end_orphans(*where: str) -> None:
+    """End the clients of processes that are gone: of servers with these sockets, or sockets in these directories.
 
     tmux drops a client only when the client has read all of tmux's output. A client that was being written to when its
     process was killed stays for ever, and with it a server that should have ended with its last session.
@@ -157,10 +158,16 @@ def end_orphans() -> None:
             if process.name() != _CLIENT:
                 continue
             owner = process.environ().get(_OWNER, "")
-            if owner.isdigit() and int(owner) != process.ppid():
+            if owner.isdigit() and int(owner) != process.ppid() and _is_at(process.cmdline(), where):
                 process.kill()
         except (psutil.Error, OSError):
             continue
+
+
+def _is_at(argv: list[str], where: tuple[str, ...]) -> bool:
+    """Whether a client was started for one of these places, or its socket was moved since, with its workspace."""
+    path = next((after for word, after in pairwise(argv) if word == "-S"), "")
+    return path in where or os.path.dirname(path) in where or not os.path.lexists(path)
 
 
 def line_of(commands: Sequence[Command]) -> str | None:

@@ -448,7 +448,7 @@ def _wait_for_end(server: Tmux, pid: int | None) -> None:
         if waited > _SOON and not helped:
             from mas.runtime.control import end_orphans
 
-            end_orphans()
+            end_orphans(server.socket)
             helped = True
         time.sleep(_LOOK_AGAIN)
 
