@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mas.model.ids import SessionId
 from mas.runtime.runtime import Runtime
 from mas.settings import Settings
-from mas.store.files.tree import Progress
+from mas.store.files.atomic import Progress
 from mas.store.layout import Layout
 from mas.store.session.logs import Logs
 from mas.store.session.session_files import Records

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mas.model.errors import AlreadyThere, Disk, DiskFull, DiskRefused
@@ -19,6 +19,9 @@ _LARGEST = 1 << 28
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _BROKEN = {errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO}
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all, but only for work that takes over a second."""
 
 
 @contextmanager

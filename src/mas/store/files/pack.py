@@ -18,10 +18,11 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from mas.model.errors import Corrupt, DiskFull
 from mas.model.ids import shown
+from mas.store.files.atomic import Progress
 from mas.store.files.descent import Cursor, Descent, Found, open_file
 from mas.store.files.descriptors import DIRECTORY, NEW, SAFE
 from mas.store.files.safe_open import is_foreign
-from mas.store.files.tree import Progress, parts_of, usage
+from mas.store.files.tree import parts_of, usage
 
 _LEVEL = 3
 _TAR_BLOCK = 512

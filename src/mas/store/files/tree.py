@@ -4,9 +4,10 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from mas.store.files.atomic import Progress
 from mas.store.files.descent import Cursor, Descent, Found, let_in, open_file
 from mas.store.files.descriptors import DIRECTORY, NEW, write_all
 from mas.store.files.safe_open import is_foreign
@@ -30,10 +31,6 @@ class Usage(NamedTuple):
     files: int = 0
     size: int = 0
     disk: int = 0
-
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all, but only for work that takes over a second."""
 
 
 class Entry(NamedTuple):

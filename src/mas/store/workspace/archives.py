@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from mas.model.fields import parse_json, parse_record
 from mas.model.ids import SessionId, is_session_id
-from mas.store.files.atomic import make_directory, remove_unfinished, sync_directory, write_atomic
+from mas.store.files.atomic import Progress, make_directory, remove_unfinished, sync_directory, write_atomic
 from mas.store.files.descriptors import remove_file
-from mas.store.files.tree import Progress, remove_tree, sync_tree
 from mas.store.layout import PRIVATE_DIR, Layout
 
 
@@ -42,6 +41,7 @@ class Archives:
     def pack(self, info: ArchiveInfo, progress: Progress | None) -> tuple[str, ...]:
         """Write the archive of a session, read it back, and only then give it its name; returns what was left out."""
         from mas.store.files.pack import pack_tree
+        from mas.store.files.tree import remove_tree
 
         half = self.path(info.session_id) + ".tmp"
         # What agents kept for a moment is not worth keeping, and would be gone at the next start.
@@ -60,6 +60,7 @@ class Archives:
     def unpack(self, session_id: SessionId, progress: Progress | None) -> None:
         """Bring the session's files back; `Corrupt` for an archive MAS would not have written."""
         from mas.store.files.pack import unpack_tree
+        from mas.store.files.tree import sync_tree
 
         target = self._layout.session(session_id).root
         unpack_tree(self.path(session_id), target, progress, self._info(session_id).held)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import mas
 from mas.model.errors import BadInput, NoSession, NotFound
 from mas.model.ids import SessionId, is_session_id
-from mas.store.files.atomic import ensure_directory, make_directory, open_lock, sync_directory, write_atomic
+from mas.store.files.atomic import Progress, ensure_directory, make_directory, open_lock, sync_directory, write_atomic
 from mas.store.files.shellfile import quote_pairs
-from mas.store.files.tree import Progress, copy_tree, remove_tree
 from mas.store.layout import OPEN_DIR, PRIVATE_DIR, Layout
 
 _SHIPPED = os.path.join(os.path.dirname(mas.__file__), "templates")
@@ -81,6 +80,8 @@ def _make_root(root: str) -> None:
 
 def _fill(shipped: str, target: str, label: str) -> list[str]:
     """Copy each shipped entry that `target` lacks."""
+    from mas.store.files.tree import copy_tree, remove_tree
+
     made = [f"{label}/"] if ensure_directory(target, OPEN_DIR) else []
     for name in sorted(os.listdir(shipped)):
         source, wanted = os.path.join(shipped, name), os.path.join(target, name)
@@ -138,6 +139,8 @@ class Workspace:
 
     def copy_templates(self, session_id: SessionId, lazy: bool, progress: Progress | None) -> None:
         """Give the session its own unit and workflow files; with `lazy` the units come when agents start."""
+        from mas.store.files.tree import copy_tree
+
         paths = self._layout.session(session_id)
         for source, target in ((self._layout.unit, paths.unit), (self._layout.workflows, paths.workflows)):
             if not os.path.isdir(source):
@@ -161,6 +164,8 @@ class Workspace:
 
     def copy_session(self, source: str, session_id: SessionId, progress: Progress | None) -> list[str]:
         """Fill a new session with the work of another directory; returns what was left out."""
+        from mas.store.files.tree import copy_tree
+
         paths = self._layout.session(session_id)
         skipped = []
         for part in _COPIED_BY_CLONE:
@@ -184,6 +189,8 @@ class Workspace:
 
     def doom(self, path: str) -> None:
         """Remove anything below `sessions/`; cut short, the next command goes on with it."""
+        from mas.store.files.tree import remove_tree
+
         doomed = os.path.join(self._layout.doomed, os.path.basename(path))
         remove_tree(doomed)
         os.rename(path, doomed)
@@ -192,6 +199,8 @@ class Workspace:
 
     def clear_doomed(self, session_id: str) -> None:
         """Go on with removing what an interrupted removal of the session left."""
+        from mas.store.files.tree import remove_tree
+
         for name in os.listdir(self._layout.doomed):
             if name.startswith((session_id, ".deep-")):
                 remove_tree(os.path.join(self._layout.doomed, name))
