@@ -104,6 +104,19 @@ def test_a_pane_that_a_person_opens_while_a_team_is_closed_stays(
     assert ground.open(ground.plan(PAIR))[0] == place
 
 
+def test_a_team_that_is_still_there_is_never_reported_as_closed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = ground.open(ground.plan(PAIR))
+    with monkeypatch.context() as patched:
+        patched.setattr(teams, "look", lambda *_: "")
+        with pytest.raises(NoTmux):
+            ground.runtime.close(place)
+    assert ground.runtime.alive([place]) == {place: True}
+    ground.runtime.close(place)
+    assert ground.runtime.alive([place]) == {place: False}
+
+
 def test_a_closed_team_is_not_alive_though_a_person_has_a_pane_on_its_server(ground: Ground) -> None:
     place, panes = ground.open(ground.plan(PAIR))
     split = ("split-window", "-t", panes["11"], "-P", "-F", "#{pane_id}", *SLEEPER)

@@ -93,10 +93,7 @@ _WINDOW_HOOKS = (
     "window-renamed",
     "window-resized",
 )
-_WHAT_IS_LEFT: tuple[Command, ...] = (
-    ["list-sessions", "-F", "#{session_name}"],
-    ["show-options", "-sv", "exit-empty"],
-)
+_WHAT_IS_LEFT: tuple[Command, ...] = (HOMES, ["show-options", "-sv", "exit-empty"])
 _OPENED, _REOPENED = "mas-opened", "mas-reopened"
 _OURS, _UNUSABLE = "mas-ours", "mas-unusable"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
@@ -203,10 +200,11 @@ class TmuxTeams:
                 there = list(rows(look(server, everything())))
                 commands = list(closing(place, there))
                 *_, left = [server.alone(*batch) for batch in _batches([*commands, *_WHAT_IS_LEFT])]
-                *names, ends_when_empty = left.splitlines()
-                if not names and ends_when_empty == "on":
+                *marks, ends_when_empty = left.splitlines()
+                if not marks and ends_when_empty == "on":
                     _wait_for_end(server, pid)
-                if not commands or place.name not in names:
+                mark = homes("\n".join(marks)).get(place.name)
+                if mark is None or not (commands or is_home_of(mark, place)):
                     break
                 # A person has opened a pane there since the look: it stays, and gives back the name.
             except TmuxFailed:
@@ -214,6 +212,9 @@ class TmuxTeams:
                 pid = server.pid()
                 if pid is not None and attempt == _TRIES - 1:
                     raise
+        else:
+            if pid is not None:
+                raise NoTmux(f"The tmux session {place.name} could not be closed: it is still there", "mas list")
         if server.private:
             self._servers.closed(server, place.name)
 
