@@ -177,6 +177,13 @@ def test_a_token_is_asked_for_and_a_wrong_one_is_called_so(served: Served) -> No
         assert "mas token" in caught.value.hint
     with RemoteMas(f"unix:{served.socket}") as mas:
         assert mas.list().total == 0
+        # The token is the one beside the socket at the time.
+        served.site.mas("token", "--rotate")
+        assert mas.list().total == 0
+    # As a client does that knows nothing of a token there.
+    with RemoteMas(f"unix:{served.socket}", "") as old, pytest.raises(NotSignedIn, match="requires a token") as caught:
+        old.list()
+    assert "mas token" in caught.value.hint
 
 
 def test_a_server_that_comes_back_is_found_again(served: Served) -> None:

@@ -50,10 +50,10 @@ def inherited(path: str) -> socket.socket:
 
 
 def main(kind: str, path: str, token: str) -> None:
-    if "mount" in kind:
-        unshare(_MOUNT)
-    if "pid" in kind:
-        unshare(_PID)
+    # At once: of a user namespace without a user no other can be made.
+    if flags := sum(flag for word, flag in (("mount", _MOUNT), ("pid", _PID)) if word in kind):
+        unshare(flags)
+    if flags & _PID:
         child = os.fork()
         if child:
             sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -250,7 +250,7 @@ class TestConnections:
             assert shared.on_socket().get("/sessions").status_code == 200
 
     def test_those_beyond_the_limit_are_closed_and_the_owner_still_comes_in(self, site: Site) -> None:
-        served = impatient(site, connections=20)
+        served = impatient(site, connections=40)
         try:
             with ExitStack() as idle:
                 for _ in range(20):

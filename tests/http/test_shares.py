@@ -104,7 +104,7 @@ class TestConnections:
             assert crowded.client(other).get(f"/sessions/{own}/messages").status_code == 200
 
     def test_the_oldest_unknown_connection_makes_room_for_the_newest(self, site: Site) -> None:
-        with closing(impatient(site, connections=20)) as served, ExitStack() as stack:
+        with closing(impatient(site, connections=40)) as served, ExitStack() as stack:
             first, *_, last = (stack.enter_context(connect(served)) for _ in range(6))
             assert first.recv(1) == b""
             last.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -137,7 +137,7 @@ class TestCrowd:
     """Which connection makes room for which."""
 
     def test_each_process_at_the_agents_file_has_its_own_share_of_unknown_ones(self) -> None:
-        crowd = Crowd(ServerLimits(connections=8))
+        crowd = Crowd(ServerLimits(connections=16))
         one, other, more = (Arrival(Entrance.AGENTS, process=process) for process in (1, 2, 1))
         guests = [Guest() for _ in range(4)]
         assert all(map(crowd.enter, guests, (one, one, other, more), (False,) * 4))

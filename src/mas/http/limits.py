@@ -23,7 +23,7 @@ class ServerLimits(NamedTuple):
     # Requests that wait for agents, each a thread.
     waiters: ShareLimits = ShareLimits(of_agent=8, of_session=64, of_agents=384, of_all=512)
     # Events, terminals, and what tools listen to.
-    streams: ShareLimits = ShareLimits(of_agent=8, of_session=64, of_agents=256, of_all=512)
+    streams: ShareLimits = ShareLimits(of_agent=8, of_session=128, of_agents=768, of_all=1024)
     # Threads that work for agents' requests; the owner's requests have others.
     threads_of_session: int = 4
     threads_of_agents: int = 16
@@ -37,11 +37,11 @@ class ServerLimits(NamedTuple):
 
     @property
     def connection_shares(self) -> ShareLimits:
-        """Of 1024: 32 of an agent, 128 of its session, 512 of all agents."""
+        """Of 1024: 32 of an agent, 256 of its session, 768 of all agents."""
         most = self.connections
-        return ShareLimits(max(1, most // 32), max(1, most // 8), max(1, most // 2), most)
+        return ShareLimits(max(1, most // 32), max(1, most // 4), max(1, most * 3 // 4), most)
 
     @property
     def unknown_connections(self) -> int:
         """Connections that have shown no good token; beyond that the oldest makes room for the newest."""
-        return max(1, self.connections // 4)
+        return max(1, self.connections // 8)

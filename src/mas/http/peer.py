@@ -42,10 +42,17 @@ class Arrival(NamedTuple):
 
 
 def arrived(there: socket.socket, entrance: Entrance) -> Arrival | None:
-    """How the other end of `there` came in; None if it is a process of another user at a socket file."""
+    """How the other end of `there` came in; None if it is a process of another user at a socket file, or unknown."""
     if entrance is Entrance.ADDRESS or not hasattr(socket, "SO_PEERCRED"):
         # On systems without it the modes of the socket file and its directory are the guard.
         return Arrival(entrance)
+    try:
+        return _at_file(there, entrance)
+    except OSError:
+        return None
+
+
+def _at_file(there: socket.socket, entrance: Entrance) -> Arrival | None:
     with socket.socket(fileno=os.dup(there.fileno())) as peer:
         size = struct.calcsize(_CREDENTIALS)
         pid, uid, _ = struct.unpack(_CREDENTIALS, peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
