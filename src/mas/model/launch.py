@@ -62,19 +62,25 @@ class Sign(Record):
 class Rules(Record):
     """What an agent's process may reach. All paths are absolute, resolved and exist.
 
-    The longest path that covers a file decides. What is not named is read-only in tier A and not there in tier B.
+    The longest path that covers a file decides. What is not named does not exist, unless `root` is `all`.
     """
 
     tier: str
     """`A` or `B`."""
     how: str
     """`namespaces`, `bwrap` or `landlock`."""
+    root: str = "all"
+    """`listed`: the root is empty but for what is named. `all`: in tier A, what is not named is seen read-only."""
     write: tuple[str, ...] = ()
     """Seen, and writable at their own place."""
     binds: tuple[tuple[str, str], ...] = ()
     """Private directories that are shown, writable, at another path; tier A only."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """Directories that are shown, read-only, at another path; tier A only."""
     read: tuple[str, ...] = ()
     """Seen, and read-only; in tier B nothing else is seen at all."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Symbolic links to create in a listed root, and what each says."""
     hide: tuple[str, ...] = ()
     """Not there, directories and files."""
     ports: tuple[int, ...] | None = None
@@ -85,6 +91,8 @@ class Rules(Record):
     """Those of the calls closed to most that its provider opens."""
     account: tuple[int, int] | None = None
     """The user and group that root runs it as."""
+    shared_memory: int = 64 << 20
+    """How many bytes `/dev/shm` can hold; tier A only."""
 
 
 class LimitPlan(Record):

@@ -6,18 +6,20 @@ import os
 import sys
 
 from mas.runtime.sandbox.system import open_place
-from mas.runtime.sandbox.view import is_below, steps
+from mas.runtime.sandbox.view import LISTED, is_below, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.model.launch import Rules
 
-_ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1 --ro-bind / / --proc /proc --dev /dev"
+_ALWAYS = "--unshare-ipc --unshare-pid --die-with-parent --as-pid-1"
+_ALL = "--ro-bind / /"
+_FRESH = "--proc /proc --dev /dev"
 # What `inside` needs to give up all capabilities for good, these too; as root to seal the devices, and to be another.
 _CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP"
 _OF_ROOT = "--cap-add CAP_SYS_ADMIN"
 _OTHER_ACCOUNT = "--cap-add CAP_SETUID --cap-add CAP_SETGID"
-_BINDS = {"read": "--ro-bind", "write": "--bind", "bind": "--bind"}
+_BINDS = {"read": "--ro-bind", "write": "--bind", "bind": "--bind", "copy": "--ro-bind"}
 _INSIDE = os.path.join(os.path.dirname(__file__), "inside.py")
 
 
@@ -32,11 +34,20 @@ def find() -> str:
 
 def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
     """How to run our own `inside` in the view of the rules."""
-    words = [find(), *_ALWAYS.split(" "), *_CAPABILITIES.split(" "), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    listed = rules.root == LISTED
+    words = [find(), *_ALWAYS.split(" "), *([] if listed else _ALL.split(" ")), *_FRESH.split(" ")]
+    words += [*_CAPABILITIES.split(" "), "--perms", "1777", "--size", str(rules.shared_memory), "--tmpfs", "/dev/shm"]  # noqa: S108
     words += _OF_ROOT.split(" ") if not os.geteuid() else []
     words += _OTHER_ACCOUNT.split(" ") if rules.account else []
     sealed = ["/dev", "/proc"]
     covers = []
+    if listed:
+        # Bubblewrap's own root is empty.
+        sealed.append("/")
+        covers.append("/")
+        words += ["--perms", "0755", "--dir", "/run"]
+        for path, target in rules.links:
+            words += [*_way_to(path, covers), "--symlink", target, path]
     for kind, path, source in steps(rules):
         # Bubblewrap would follow a link.
         os.close(open_place(source))

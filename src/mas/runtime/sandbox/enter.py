@@ -81,7 +81,7 @@ def _with_roots(rules: Rules) -> Rules:
     """The rules, and for an agent that is root what only root owns."""
     if os.geteuid() or (rules.account and rules.account[0]):
         return rules
-    return rules.but(hide=(*rules.hide, *of_root(rules.tier)))
+    return rules.but(hide=(*rules.hide, *of_root(rules)))
 
 
 class _NoProcesses(Exception):

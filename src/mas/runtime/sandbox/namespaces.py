@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mas.runtime.sandbox.system import AT_EMPTY_PATH, AT_RECURSIVE, call, libc, open_place
-from mas.runtime.sandbox.view import DEVICES, is_below, steps
+from mas.runtime.sandbox.view import DEVICES, LISTED, is_below, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,11 @@ _EPERM = 1
 _NOSUID, _NODEV, _NOEXEC, _READ_ONLY = 2, 4, 8, 1
 _RECURSIVE_PRIVATE = 0x4000 | 0x40000
 _CLONE = 1
+_DETACH = 2
 _FORMAT, _DIRECTORY = 0o170000, 0o040000
+# Any directory that every machine has, to mount a new root on before it becomes the root.
+_STAGE = "/dev"
+_PROC = _NOSUID | _NODEV | _NOEXEC | _READ_ONLY
 _FROM_FD, _ONTO_FD = 4, 0x40
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 
@@ -59,25 +63,24 @@ def _keep_ids(uid: int, gid: int) -> None:
 
 
 def build_view(rules: Rules, own_processes: bool) -> None:
-    """Lay over the file system, for this namespace only, what the rules say; `NoProc` if a new /proc is refused."""
+    """Give this namespace the file system that the rules say; `NoProc` if a new /proc is refused."""
     _mount(None, "/", None, _RECURSIVE_PRIVATE)
     todo = steps(rules)
-    # Taken before anything is covered or read-only.
+    # Taken before anything is covered, read-only or left behind.
     kept = {path: _copy(source) for kind, path, source in todo if kind != "hide"}
     devices = {name: _copy(f"/dev/{name}") for name in DEVICES}
     nothing = _copy("/dev/null")
     _set(nothing, _READ_ONLY | _NOSUID | _NODEV | _NOEXEC)
-    root = open_place("/")
-    _set(root, _READ_ONLY | _NOSUID | _NODEV)
-    os.close(root)
-    if own_processes:
-        try:
-            _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC | _READ_ONLY)
-        except OSError as error:
-            raise NoProc(error.errno, error.strerror) from None
-    _make_devices(devices)
     covers = ["/dev"]
+    if rules.root == LISTED:
+        _leave_root(rules, own_processes)
+        covers.append("/")
+    else:
+        _seal_root(own_processes)
+    _make_devices(devices, rules.shared_memory)
     for kind, path, _ in todo:
+        if kind == "hide" and not os.path.lexists(path):
+            os.makedirs(path)
         if kind == "hide" and os.path.isdir(path):
             _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=555,size=1m")
             covers.append(path)
@@ -94,12 +97,50 @@ def build_view(rules: Rules, own_processes: bool) -> None:
     os.close(nothing)
 
 
+def _seal_root(own_processes: bool) -> None:
+    """Keep the machine's root, read-only."""
+    root = open_place("/")
+    _set(root, _READ_ONLY | _NOSUID | _NODEV)
+    os.close(root)
+    if own_processes:
+        _mount_proc("/proc")
+
+
+def _leave_root(rules: Rules, own_processes: bool) -> None:
+    """Have an empty root, with only /proc in it, and detach the machine's."""
+    processes = -1 if own_processes else _copy("/proc")
+    _mount("tmpfs", _STAGE, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=755,size=1m")
+    os.chdir(_STAGE)
+    for name in ("proc", "dev", "run"):
+        os.mkdir(name)
+    # A new /proc is allowed only while another one is seen.
+    if own_processes:
+        _mount_proc("proc")
+    else:
+        _set(processes, _PROC)
+        _show(processes, f"{_STAGE}/proc")
+    # Both at one place: the old root then lies over the new one, and that is where `.` is.
+    libc("pivot_root", b".", b".")
+    libc("umount2", b".", _DETACH)
+    os.chdir("/")
+    for path, target in rules.links:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(target, path)
+
+
+def _mount_proc(path: str) -> None:
+    try:
+        _mount("proc", path, "proc", _PROC)
+    except OSError as error:
+        raise NoProc(error.errno, error.strerror) from None
+
+
 def _flags(kind: str, path: str) -> int:
     device = 0 if is_below(path, "/dev") else _NODEV
-    return _NOSUID | device | (_READ_ONLY if kind == "read" else 0)
+    return _NOSUID | device | (_READ_ONLY if kind in ("read", "copy") else 0)
 
 
-def _make_devices(devices: dict[str, int]) -> None:
+def _make_devices(devices: dict[str, int], shared_memory: int) -> None:
     """A /dev with what every program needs, terminals of its own and memory of its own to share."""
     _mount("tmpfs", "/dev", "tmpfs", _NOSUID | _NOEXEC, "mode=755,size=1m")
     for name, device in devices.items():
@@ -112,7 +153,7 @@ def _make_devices(devices: dict[str, int]) -> None:
     os.mkdir("/dev/pts")
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir("/dev/shm")  # noqa: S108 - the one of this namespace
-    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID | _NODEV, "mode=1777")  # noqa: S108
+    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID | _NODEV, f"mode=1777,size={shared_memory}")  # noqa: S108
 
 
 def seal_devices() -> None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mas.model.launch import Rules
+
 # How long a trial may take; a sandbox that is not entered by then does not count.
 _PATIENCE = 30.0
 # What an attempt that is not refused adds to the exit status.
@@ -137,13 +141,26 @@ def _try(how: str) -> str:
     )
 
 
+def _rules(how: str, write: tuple[str, ...] = (), read: tuple[str, ...] = (), hide: tuple[str, ...] = ()) -> Rules:
+    """A listed root with the system, this Python and these places."""
+    from mas.model.launch import Rules
+    from mas.runtime.sandbox.places import WHOLE, followed
+    from mas.runtime.sandbox.view import LISTED, is_below
+
+    tier = "B" if how == "landlock" else "A"
+    package = __file__.rsplit("/", 4)[0]
+    chain = (sys.prefix, sys.base_prefix, package, sys.executable, *(("/proc",) if tier == "B" else ()))
+    seen, links = followed((*WHOLE, *chain, *read))
+    outside = tuple(link for link in links.items() if not any(is_below(link[0], place) for place in seen))
+    return Rules(tier=tier, how=how, root=LISTED, write=write, read=tuple(seen), links=outside, hide=hide)
+
+
 def _run(how: str, places: tuple[str, str, str]) -> int:
     """The wait status of the attempt."""
-    from mas.model.launch import Rules
     from mas.runtime.sandbox.enter import SandboxProgram, start
 
     own, _, hidden = places
-    rules = Rules(tier="B" if how == "landlock" else "A", how=how, write=(own,), read=("/",), hide=(hidden,))
+    rules = _rules(how, write=(own,), read=(os.path.dirname(own),), hide=(hidden,))
     argv = (sys.executable, "-ISE", "-c", _ATTEMPT, *places, str(os.getpid()), os.readlink("/proc/self/ns/pid"))
     master, slave = os.openpty()
     started = start(rules, SandboxProgram(argv, dict(os.environ), lambda: None), master, slave)
@@ -156,12 +173,11 @@ def _run(how: str, places: tuple[str, str, str]) -> int:
 
 
 def _has_own_processes() -> bool:
-    from mas.model.launch import Rules
     from mas.runtime.sandbox.enter import SandboxProgram, start
 
     master, slave = os.openpty()
     program = SandboxProgram((sys.executable, "--version"), {}, lambda: None)
-    started = start(Rules(tier="A", how="namespaces"), program, master, slave)
+    started = start(_rules("namespaces"), program, master, slave)
     return bool(started.keepers)
 
 

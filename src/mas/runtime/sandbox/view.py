@@ -8,8 +8,12 @@ if TYPE_CHECKING:
 
     from mas.model.launch import Rules
 
+LISTED = "listed"
 # Mounted new before any other step: nothing of the machine's own is seen below /dev; below /proc all names are.
 _FRESH = {"/dev": "hide", "/proc": "proc"}
+# Below what is shown from elsewhere, the machine's own files are not there to be hidden. What is shown there again
+# needs directories on the way, and those that are named as hidden are covered: an agent could write in them.
+_FROM_ELSEWHERE = ("bind", "copy")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 # What its owner may read or change without any capability, and an agent of root owns it.
 _OF_ROOT = (
@@ -43,13 +47,19 @@ _HOST_KEYS = "/etc/ssh"
 
 
 def steps(rules: Rules) -> list[tuple[str, str, str]]:
-    """What to do, in this order: (`hide`, `read`, `write` or `bind`; the path; what is shown there)."""
+    """What to do, in this order: (`hide`, `read`, `write`, `bind` or `copy`; the path; what is shown there)."""
     named = kinds(rules)
-    sources = {target: source for source, target in rules.binds}
+    sources = {target: source for source, target in (*rules.binds, *rules.copies)}
+    base = "hide" if rules.root == LISTED else "read"
+    shown = [path for path, kind in named.items() if kind != "hide"]
     found = []
     for path in sorted(named, key=lambda path: (path.count("/"), path)):
-        kind, above = named[path], _above(path, named)
-        if kind == "bind" or (kind != above and (kind, above) != ("hide", "bind")):
+        kind, above = named[path], _above(path, named) or base
+        if kind == "hide" and above in _FROM_ELSEWHERE:
+            needed = has_below(path, shown)
+        else:
+            needed = kind in _FROM_ELSEWHERE or kind != above
+        if needed:
             found.append((kind, path, sources.get(path, path)))
     return found
 
@@ -57,18 +67,20 @@ def steps(rules: Rules) -> list[tuple[str, str, str]]:
 def kinds(rules: Rules) -> dict[str, str]:
     """Every path the rules name and what it is; where they name one twice, the stricter counts."""
     named = dict.fromkeys(rules.write, "write") | dict.fromkeys(rules.read, "read") | dict.fromkeys(rules.hide, "hide")
-    named |= {target: "bind" for _, target in rules.binds}
+    named |= {target: "bind" for _, target in rules.binds} | {target: "copy" for _, target in rules.copies}
     if "/" in named and named["/"] != "read":
         raise OSError(22, "/ is neither writable nor hidden as a whole")
     return named
 
 
-def of_root(tier: str) -> tuple[str, ...]:
+def of_root(rules: Rules) -> tuple[str, ...]:
     """What is hidden from an agent that is root, if without a capability."""
     import os
 
     # By Landlock nothing can be hidden in /proc: it would take rights away from processes that are yet to come.
-    found = [path for path in _OF_ROOT if os.path.exists(path) and (tier == "A" or not is_below(path, "/proc"))]
+    found = [path for path in _OF_ROOT if os.path.exists(path) and (rules.tier == "A" or not is_below(path, "/proc"))]
+    if rules.tier == "A" and rules.root == LISTED:
+        return tuple(path for path in found if is_below(path, "/proc"))
     try:
         found += [f"{_HOST_KEYS}/{name}" for name in os.listdir(_HOST_KEYS) if name.endswith("_key")]
     except OSError:
@@ -84,10 +96,10 @@ def has_below(path: str, others: Iterable[str]) -> bool:
     return any(is_below(other, path) for other in others)
 
 
-def _above(path: str, named: dict[str, str]) -> str:
-    """What the nearest named path above this one is."""
+def _above(path: str, named: dict[str, str]) -> str | None:
+    """What the nearest named path above this one is; None if there is none."""
     while path != "/":
         path = path.rpartition("/")[0] or "/"
         if path in _FRESH or path in named:
             return _FRESH.get(path) or named[path]
-    return "read"
+    return None

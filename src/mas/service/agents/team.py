@@ -164,7 +164,7 @@ def _write_plan(
         restart_limit=limit,
         resume=resume if again else (),
         resume_if=program.resume_if,
-        isolation=enclosure.rules(agent.id, program, env["PATH"]) if enclosure else None,
+        isolation=enclosure.rules(agent.id, program, env) if enclosure else None,
         limits=limits,
         states=states,
         spool=bool(enclosure and (states.hook_map or states.answer_hook)),

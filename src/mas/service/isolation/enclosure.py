@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterator, Mapping
 
 from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId, shown
@@ -11,25 +12,29 @@ from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
 from mas.model.launch import Rules
 from mas.model.run import Run
 from mas.providers.provider import Program
+from mas.runtime.sandbox.places import ETC, NEVER, WHOLE
+from mas.service.isolation import etc
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
+from mas.service.isolation.own_config import own_config_path, system_view
+from mas.service.isolation.sights import HIDE, READ, WRITE, Sights, nested_workspaces
 from mas.service.isolation.tiers import warning
 from mas.service.world import World
 from mas.settings import DEFAULT_PORT
 from mas.store.agent.directory import AgentPlace
 from mas.store.server.address import find as find_address
+from mas.store.session.etc_copy import EtcCopy
 from mas.store.session.private_home import PrivateHome, hand_over, let_pass
 
 # Every agent has its own temporary files, mounted over these paths.
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - what they are elsewhere is what an agent does not see
-_SYSTEM = (
-    "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/opt", "/nix", "/gnu", "/proc", "/sys",
-)  # fmt: skip
 # Sockets of everything that runs on the machine; what resolves names is put back.
 _RUN = ("/run", "/var/run")
 # Control groups are named after sessions.
 _GROUPS = "/sys/fs/cgroup"
 _NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
+# What agents see of a workspace, beside their own session.
+_PARTS = ("unit", "workflows", "templates", "providers", "config.json", ".masrc")
 # What of a workspace is not for agents to write, whatever a policy says.
 _OURS = ("sessions", "unit", "workflows", "templates", "providers", "logs", "config.json", ".masrc")
 _XDG = {
@@ -40,8 +45,13 @@ _XDG = {
 }
 # Where programs of the desktop and keys of ssh can be reached.
 _OF_THE_DESKTOP = ("XDG_RUNTIME_DIR", "SSH_AUTH_SOCK")
-_READ, _WRITE, _HIDE = "read", "write", "hide"
-_Kinds = dict[str, str]
+# Variables that name certificates or a tool chain, which need not be on PATH.
+_NAMED_BY = (
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
+    "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HOME", "CUDA_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME",
+)  # fmt: skip
+_LISTED, _ALL = "listed", "all"
+_SAYS_ALL = 'isolation.root is "all" in your own configuration'
 
 
 def policy_of(world: World, run: Run) -> Policy:
@@ -67,6 +77,8 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
     _Resolved(world, policy)
     account, words = account_for(policy, world.settings.environ, world.layout.sessions)
     warnings = (*warning(isolation, tiers.reason()), *((words,) if words else ()))
+    if isolation.tier == Tier.A and system_view(world.settings.environ).root == _ALL:
+        warnings += (f"Agents see the whole machine but for what is hidden: {_SAYS_ALL}",)
     return isolation._replace(account=account.name if account else None), warnings
 
 
@@ -82,7 +94,11 @@ class Enclosure:
         self._account = _known_account(isolation.account)
         self._policy = _Resolved(world, isolation.policy)
         self._homes = Homes(world.settings.environ, (self._account.home,) if self._account else ())
-        self._common: dict[str, tuple[_Kinds, _Kinds, _Kinds]] = {}
+        self._view = system_view(world.settings.environ)
+        self._is_listed = not self._is_a or self._view.root == _LISTED
+        self._etc = EtcCopy(self._paths)
+        self._common: dict[tuple[str, tuple[str, ...]], tuple[Sights, Sights, Sights]] = {}
+        self._places: set[str] = set()
         # Where a policy shows what everybody has there, it is not replaced.
         shared = {*self._policy.read, *self._policy.write}
         self._covered = tuple(
@@ -91,6 +107,8 @@ class Enclosure:
             if self._is_a and os.path.isdir(place) and place not in shared
         )
         self._has_usual = os.path.realpath(_TEMPORARY[0]) in self._covered
+        # Where a policy shows /etc itself, there is no copy.
+        self._has_copy = self._is_a and self._is_listed and ETC not in shared
 
     def empty(self) -> None:
         """Leave nothing of what agents of an earlier run kept for a moment."""
@@ -106,6 +124,11 @@ class Enclosure:
             for path in program.credentials:
                 if os.path.exists(real := os.path.realpath(self._homes.own(path))):
                     self._home.link(path.removeprefix("~/"), real)
+        uid = self._account.uid if self._account else os.getuid()
+        if self._has_copy:
+            sights = Sights()
+            self._system(sights)
+            self._etc.write(etc.copied(lambda path: sights.kind_of(path) == READ, uid, paths.home))
         # Without its powers not even root can write what is another's, as after an earlier run for an account.
         uid, gid = (self._account.uid, self._account.gid) if self._account else (os.getuid(), os.getgid())
         if os.getuid() == 0 and (self._account or os.stat(paths.unit).st_uid != uid):
@@ -135,63 +158,102 @@ class Enclosure:
             return self._homes.without_links(program), *rest
         return os.path.join(self._homes.without_links(directory), name), *rest
 
-    def rules(self, agent: str, program: Program, path: str) -> Rules:
-        """What the kernel must enforce around one agent."""
-        if path not in self._common:
-            self._common[path] = self._shared_by_all(path)
-        before, secrets, after = self._common[path]
-        temporary = self._paths.at(".tmp", agent)
-        # The program may be a script in a directory that is hidden otherwise.
-        started = [word for word in program.argv if os.path.isabs(word) and os.path.isfile(word)]
-        named = {
-            **before,
-            **_kinds(_READ, (need for word in started for need in self._homes.program(word))),
-            **secrets,
-            **_kinds(_READ, map(self._homes.own, program.credentials)),
-            **after,
-            **_kinds(_WRITE, self._own(AgentPlace(self._paths, agent).path)),
-            **({} if self._has_usual else _kinds(_WRITE, self._own(temporary))),
-        }
-        kept = _needed(named, dict.fromkeys(self._covered, _HIDE), base=_READ if self._is_a else _HIDE)
+    def rules(self, agent: str, program: Program, env: Mapping[str, str]) -> Rules:
+        """What the kernel must enforce around one agent, which has this environment."""
+        sights = self.sights(agent, program, env)
+        kept = sights.needed(self._covered)
+        copies = ((self._etc.path, ETC),) if self._has_copy else ()
+        for path in kept if copies else ():
+            if is_in(path, ETC) and path not in self._places:
+                self._etc.make_place(path)
+                self._places.add(path)
         return Rules(
             tier=self._isolation.tier,
             how=self._isolation.how,
-            write=_of_kind(_WRITE, kept),
-            binds=tuple((os.path.realpath(temporary), place) for place in self._covered),
-            read=_of_kind(_READ, kept),
-            hide=_of_kind(_HIDE, kept),
+            root=_LISTED if self._is_listed else _ALL,
+            write=kept.of(WRITE),
+            binds=tuple((os.path.realpath(self._paths.at(".tmp", agent)), place) for place in self._covered),
+            copies=copies,
+            read=kept.of(READ),
+            links=sights.needed_links(self._covered) if self._is_a and self._is_listed else (),
+            hide=kept.of(HIDE),
             ports=self._ports(),
             account=(self._account.uid, self._account.gid) if self._account else None,
             system_calls=program.system_calls,
         )
 
-    def _shared_by_all(self, path: str) -> tuple[_Kinds, _Kinds, _Kinds]:
-        """The rules for paths that all agents share, in parts, so that one agent's own rules can go between them.
+    def sights(self, agent: str, program: Program, env: Mapping[str, str]) -> Sights:
+        """All paths for which there is a rule, and why."""
+        path = env.get("PATH", "")
+        named = tuple(env[name] for name in _NAMED_BY if name in env)
+        if (path, named) not in self._common:
+            secrets = Sights()
+            secrets.add(HIDE, "a known secret", self._homes.secrets())
+            self._common[path, named] = self._machine(path, named), secrets, self._after()
+        before, secrets, after = self._common[path, named]
+        # The program may be a script in a directory that is hidden otherwise.
+        started = [word for word in program.argv if os.path.isabs(word) and os.path.isfile(word)]
+        sights = before.copy()
+        sights.add(READ, "started by the provider", started)
+        sights.add(READ, "started by the provider", (need for word in started for need in self._homes.program(word)))
+        sights.update(secrets)
+        sights.add(READ, "the provider signs in with it", map(self._homes.own, program.credentials))
+        sights.update(after)
+        sights.add(WRITE, "this agent's own state", self._own(AgentPlace(self._paths, agent).path))
+        if not self._has_usual:
+            sights.add(WRITE, "temporary files of this agent", self._own(self._paths.at(".tmp", agent)))
+        return sights
 
-        If a path has several rules, the last counts.
-        """
-        layout, paths, homes, settings = self._world.layout, self._paths, self._homes, self._world.settings
-        before = {
-            **({} if self._is_a else _kinds(_READ, _SYSTEM)),
-            **_kinds(_HIDE, (*_RUN, _GROUPS)),
-            **_kinds(_READ, (*_NAMES, *_resolver())),
-            **_kinds(_HIDE, homes.all),
-            **_kinds(_READ, homes.tool_chain(path)),
-            **_kinds(_READ, _workspace(layout.root, homes)),
-        }
-        after = {
-            **_kinds(_READ, self._policy.read),
-            **_kinds(_WRITE, self._policy.write),
-            **_kinds(_HIDE, self._policy.hide),
-            **_kinds(_HIDE, (os.path.dirname(settings.user_socket), settings.private_sockets)),
-            **_kinds(_HIDE, (settings.environ.get(name, "") for name in _OF_THE_DESKTOP)),
-            **_kinds(_HIDE, (layout.sessions, layout.at("logs"))),
-            **_kinds(_READ, (paths.root, layout.address)),
-            # An agent that can open the lock could hold it, and then not be stopped.
-            **_kinds(_HIDE, (paths.private, paths.temporary, paths.lock)),
-            **_kinds(_WRITE, self._own(paths.unit, paths.workflows, paths.home)),
-        }
-        return before, _kinds(_HIDE, homes.secrets()), after
+    def _machine(self, path: str, named: tuple[str, ...]) -> Sights:
+        """What agents see of the machine and of the workspace."""
+        homes, root = self._homes, self._world.layout.root
+        sights = Sights(base=HIDE if self._is_listed else READ)
+        if self._is_listed:
+            self._system(sights)
+        else:
+            sights.add(HIDE, "sockets of the machine's services", (*_RUN, _GROUPS))
+            sights.add(READ, "finds addresses of names", (*_NAMES, *_resolver()))
+        sights.add(HIDE, "a home", homes.all)
+        sights.add(READ, "a program on PATH", (one for one in path.split(":") if _is_no_home(one, homes)))
+        chain = [*homes.tool_chain(path), *(one for one in named if _is_no_home(one, homes))]
+        sights.add(READ, "a tool chain on PATH, or named by a variable", chain)
+        if self._is_listed:
+            for link in sights.leading_out(path):
+                sights.add(READ, "a link on PATH leads there", (link, *homes.program(link)))
+            sights.add(HIDE, "another workspace", nested_workspaces((*chain, "/opt", "/usr/local")))
+            sights.add(HIDE, "the workspace, but for its parts", (root,))
+        parts = _PARTS if self._is_listed else _OURS
+        sights.add(READ, "part of the workspace", (os.path.join(root, part) for part in parts))
+        if not self._is_listed and not any(is_in(home, root) for home in homes.all):
+            sights.add(READ, "the workspace", (root,))
+        return sights
+
+    def _system(self, sights: Sights) -> None:
+        sights.add(READ, "finds addresses of names", _resolver())
+        sights.add(HIDE, "sockets of the machine's services", _sockets(_resolver()))
+        sights.add(READ, "the system", WHOLE if self._is_a else (*WHOLE, "/proc"))
+        sights.add(READ, "the system", etc.directories())
+        sights.add(HIDE, "not for every user", (*NEVER, *etc.closed(map(os.path.realpath, etc.directories()))))
+        if not self._is_a:
+            sights.add(READ, "the system", etc.harmless())
+        sights.add(READ, "isolation.system of your own configuration", self._view.system)
+
+    def _after(self) -> Sights:
+        """What counts more than all rules for the machine: the policy and, more than that, the session."""
+        layout, paths, settings = self._world.layout, self._paths, self._world.settings
+        sights = Sights()
+        sights.add(READ, "isolation.read", self._policy.read_as_given)
+        sights.add(WRITE, "isolation.write", self._policy.write_as_given)
+        sights.add(HIDE, "isolation.hide", self._policy.hide)
+        sights.add(HIDE, "sockets of tmux", (os.path.dirname(settings.user_socket), settings.private_sockets))
+        sights.add(HIDE, "of the desktop", (settings.environ.get(name, "") for name in _OF_THE_DESKTOP))
+        sights.add(HIDE, "other sessions, and logs", (layout.sessions, layout.at("logs")))
+        sights.add(READ, "the session", (paths.root,))
+        sights.add(READ, "the address of MAS's server", (layout.address,))
+        # An agent that can open the lock could hold it, and then not be stopped.
+        sights.add(HIDE, "MAS's own", (paths.private, paths.temporary, paths.lock))
+        sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
+        return sights
 
     def _ports(self) -> tuple[int, ...] | None:
         """The ports of the policy, and that of MAS itself: the one it is served at, or will be if that is free."""
@@ -218,6 +280,9 @@ class _Resolved:
         self._homes = Homes(world.settings.environ)
         self.read = self._paths("read", policy.read)
         self.write = self._paths("write", policy.write)
+        # The same before links are followed, which agents must find.
+        self.read_as_given = tuple(map(self._given, policy.read))
+        self.write_as_given = tuple(map(self._given, policy.write))
         self.hide = self._paths("hide", policy.hide)
         sessions = os.path.realpath(world.layout.sessions)
         for path in self.read:
@@ -227,17 +292,21 @@ class _Resolved:
         ours = [os.path.realpath(os.path.join(self._root, part)) for part in _OURS]
         # An agent that could write these would run code outside the sandbox at the next start.
         ours += [os.path.realpath(place) for place in self._homes.tool_chain("")]
+        ours.append(os.path.realpath(own_config_path(world.settings.environ)))
         for path in self.write:
             for place in ours:
                 if is_in(path, place) or is_in(place, path):
                     why = f"isolation.write: {shown(path)} overlaps {place}, which agents may never write"
                     raise BadInput(why, field="isolation.write")
 
+    def _given(self, path: str) -> str:
+        return os.path.normpath(os.path.join(self._root, self._homes.own(path)))
+
     def _paths(self, key: str, paths: tuple[str, ...]) -> tuple[str, ...]:
         """The paths, resolved against the user's home and the workspace; a missing one is an error."""
         found = []
         for path in paths:
-            real = os.path.realpath(os.path.join(self._root, self._homes.own(path)))
+            real = os.path.realpath(self._given(path))
             if not os.path.exists(real):
                 where = f" ({real})" if real != path else ""
                 why = f"isolation.{key}: there is no {shown(path)}{where}"
@@ -254,40 +323,25 @@ def _known_account(name: str | None) -> Account | None:
     return account
 
 
-def _workspace(root: str, homes: Homes) -> list[str]:
-    """What agents see of the workspace; if it is a person's whole home, only the workspace's own files."""
-    if any(is_in(home, root) for home in homes.all):
-        return [os.path.join(root, part) for part in _OURS]
-    return [root]
-
-
 def _resolver() -> Iterator[str]:
-    """Where the addresses of name servers really are."""
+    """Where the addresses of name servers really are, if not in /etc itself."""
     real = os.path.realpath("/etc/resolv.conf")
-    yield real
-    # It is replaced there, now and then, by another file of that name.
-    if os.path.dirname(real) not in ("/", "/etc", "/run"):
-        yield os.path.dirname(real)
+    if os.path.dirname(real) not in ("/", ETC):
+        yield real
+        # It is replaced there, now and then, by another file of that name.
+        if os.path.dirname(real) != "/run":
+            yield os.path.dirname(real)
 
 
-def _kinds(kind: str, paths: Iterable[str]) -> _Kinds:
-    """Those of the paths that are there, resolved."""
-    found = {os.path.realpath(path) for path in paths if os.path.isabs(path)}
-    return {path: kind for path in found if path != "/" and os.path.exists(path)}
+def _sockets(places: Iterator[str]) -> Iterator[str]:
+    """The sockets in directories."""
+    for place in filter(os.path.isdir, places):
+        for entry in os.scandir(place):
+            if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                yield entry.path
 
 
-def _needed(named: _Kinds, covers: _Kinds, base: str) -> _Kinds:
-    """Without rules that repeat what a rule for a parent directory already says."""
-    everything = {**named, **covers}
-
-    def above(path: str) -> str:
-        while (path := os.path.dirname(path)) != "/":
-            if path in everything:
-                return everything[path]
-        return base
-
-    return {path: kind for path, kind in named.items() if path not in covers and above(path) != kind}
-
-
-def _of_kind(kind: str, named: _Kinds) -> tuple[str, ...]:
-    return tuple(sorted(path for path, found in named.items() if found == kind))
+def _is_no_home(path: str, homes: Homes) -> bool:
+    """Whether a path is neither a home nor above one."""
+    real = os.path.realpath(path)
+    return os.path.isabs(path) and real != "/" and not any(is_in(home, real) for home in homes.all)

@@ -22,6 +22,7 @@ SECRETS = (
     ".huggingface", ".pgpass", ".my.cnf", ".mylogin.cnf", ".config/sops", ".config/age", ".age", ".claude*",
     ".config/claude*", ".codex", ".gemini", ".aider*", ".copilot", ".config/github-copilot", ".cursor", ".continue",
     ".config/opencode", ".local/share/opencode", ".local/share/goose", ".config/goose", ".qwen", ".grok", ".mas",
+    ".config/mas", ".local/state/mas",
     ".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware",
     ".config/vivaldi", ".config/microsoft-edge*", ".config/opera", ".config/Code*", ".config/Slack", ".config/discord",
     ".config/Signal", ".local/share/keyrings", ".local/share/kwalletd", ".kde*/share/apps/kwallet", ".config/keybase",
