@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.house import HOWS, VIEWS, House
+from tests.sandbox.house import ALL, HOWS, VIEWS, House
 from tests.site import Site
 
 
-@pytest.fixture(params=HOWS)
+@pytest.fixture(params=[*HOWS, ALL])
 def house(request: pytest.FixtureRequest, bare: Site) -> House:
     return House(bare, request.param)
 
 
-@pytest.fixture(params=VIEWS)
+@pytest.fixture(params=[*VIEWS, ALL])
 def viewed(request: pytest.FixtureRequest, bare: Site) -> House:
     """Only of the ways that have a view of the file system, and processes, of their own."""
     return House(bare, request.param)
@@ -23,3 +23,9 @@ def viewed(request: pytest.FixtureRequest, bare: Site) -> House:
 def bare_landlock(bare: Site) -> House:
     """The way that has no view of its own."""
     return House(bare, "landlock")
+
+
+@pytest.fixture(params=VIEWS)
+def listed(request: pytest.FixtureRequest, bare: Site) -> House:
+    """Only of the ways that have an empty root to put things in."""
+    return House(bare, request.param)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mas.model.launch import Rules
+from mas.runtime.sandbox.places import WHOLE, followed
 from mas.runtime.sandbox.probe import landlock_abi
 from tests.pane.pane import Pane, pane
 from tests.site import AGENTS, REPOSITORY, Site
@@ -22,7 +23,9 @@ PROBER = os.path.join(AGENTS, "sandbox_prober.py")
 HOWS = ("namespaces", "bwrap", "landlock")
 VIEWS = ("namespaces", "bwrap")
 REFUSED = {"EACCES", "EPERM", "EROFS", "EXDEV", "ENOENT", "ESRCH"}
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/opt")
+# The same, by a root that shows all that is not hidden.
+ALL = "namespaces, root all"
+_SYSTEM = (*WHOLE, "/etc", "/proc")
 # What is none of ours says whether the machine allows it; else a sandbox that is broken would be no failure.
 _ASKED = {
     "namespaces": ["unshare", *([] if os.getuid() == 0 else ["-Ur"]), "-mip", "--fork", "--mount-proc", "true"],
@@ -51,6 +54,8 @@ class House:
     """The directory of a test, and what an agent may do in it."""
 
     def __init__(self, site: Site, how: str) -> None:
+        self.root = "all" if how == ALL else "listed"
+        how = "namespaces" if how == ALL else how
         must_have(how)
         self.site = site
         self.how = how
@@ -80,16 +85,18 @@ class House:
 
     def rules(self, **more: Any) -> Rules:
         """A writable unit, a private /tmp, things hidden at several depths, and the tool chain of the test itself."""
-        system = [*_SYSTEM] if self.tier == "B" else []
+        system = _SYSTEM if self.tier == "B" else _SYSTEM[:-1] if self.root == "listed" else ()
         chain = [self.site.directory, sys.prefix, sys.base_prefix, REPOSITORY, self.path("hidden/inner/shown"), *system]
-        places = tuple(dict.fromkeys(os.path.realpath(path) for path in chain if os.path.exists(path)))
+        places, links = followed(dict.fromkeys(chain))
+        outside = {path: target for path, target in links.items() if path.count("/") == 1}
         given = {
             "write": (self.path("session/unit"), self.path("hidden/inner/shown/own")),
-            "read": places,
+            "read": tuple(places),
+            "links": tuple(outside.items()) if self.tier == "A" and self.root == "listed" else (),
             "hide": (self.path("hidden"), self.path("plain/key"), self.path("hidden/inner/shown/secret")),
             "binds": ((self.path("tmp"), "/tmp"), (self.path("tmp2"), "/var/tmp")) if self.tier == "A" else (),
         }
-        return Rules(tier=self.tier, how=self.how, **{**given, **more})
+        return Rules(tier=self.tier, how=self.how, root=self.root, **{**given, **more})
 
     def pane(self, *argv: str, plan: dict[str, Any] | None = None, **how: Any) -> AbstractContextManager[Pane]:
         """A pane that runs `argv` behind the walls; `rules` may be others."""

@@ -46,8 +46,6 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
         sealed.append("/")
         covers.append("/")
         words += ["--perms", "0755", "--dir", "/run"]
-        for path, target in rules.links:
-            words += [*_way_to(path, covers), "--symlink", target, path]
     for kind, path, source in steps(rules):
         # Bubblewrap would follow a link.
         os.close(open_place(source))
@@ -62,6 +60,8 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
             words += _way_to(path, covers)
             words += [_BINDS[kind] if not is_below(path, "/dev") else "--dev-bind", source, path]
             covers += [path] if kind == "bind" else []
+    for path, target in rules.links:
+        words += [*_way_to(path, covers), "--symlink", target, path]
     for path in sealed:
         words += ["--remount-ro", path]
     words += ["--chdir", "/", "--", sys.executable, "-ISE", _INSIDE]

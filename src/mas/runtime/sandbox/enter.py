@@ -81,7 +81,7 @@ def _with_roots(rules: Rules) -> Rules:
     """The rules, and for an agent that is root what only root owns."""
     if os.geteuid() or (rules.account and rules.account[0]):
         return rules
-    return rules.but(hide=(*rules.hide, *of_root(rules)))
+    return rules.but(hide=(*rules.hide, *of_root(rules.tier)))
 
 
 class _NoProcesses(Exception):
@@ -155,6 +155,8 @@ class _Inner:
         self.slave = slave
         self.report, self.gate, self.ended, self.words = pipes
         self.own_processes = True
+        self.building = -1
+        """Closed once the view of the file system is complete."""
 
     def run(self, own_processes: bool) -> None:
         """Go in and become the agent. Does not return."""
@@ -186,11 +188,14 @@ class _Inner:
 
     def _give_birth(self) -> None:
         """Fork the namespace's first process, and the agent, as which this goes on; the launcher is parent to both."""
+        built, self.building = os.pipe()
         first = fork_beside()
         if not first:
+            os.close(self.building)
             privileges.drop(None, wholly=True)
             _usual_signals()
-            keep_namespace(self.report)
+            keep_namespace(self.report, built)
+        os.close(built)
         agent = fork_beside()
         if agent:
             os.write(self.ended, first.to_bytes(4, "little") + agent.to_bytes(4, "little"))
@@ -200,6 +205,8 @@ class _Inner:
         directory = os.getcwd()
         mask = os.umask(0o022)
         build_view(self.rules, own_processes)
+        if own_processes:
+            os.close(self.building)
         # Where it was is below what has been laid over it.
         os.chdir(directory)
         os.umask(mask)

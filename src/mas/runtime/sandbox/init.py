@@ -17,14 +17,18 @@ _IDLE = ("/bin/sleep", "/usr/bin/sleep")
 _FOR_EVER = "2147483647"
 
 
-def keep_namespace(report: int) -> None:
-    """Be there until killed, and with it everything in the namespace, or the parent ends. Does not return."""
+def keep_namespace(report: int, built: int) -> None:
+    """Be there until killed, and with it everything in the namespace, or the parent ends. Does not return.
+
+    From `built` an end can be read once the view of the file system is complete: before, there may be no programs.
+    """
     die_with_parent()
     # Then the kernel itself reaps orphans; the setting survives `exec`.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     if _is_alone(report, 0):
         os._exit(0)
     os.setsid()
+    os.read(built, 1)
     os.chdir("/")
     os.closerange(0, _MANY)
     for path in _IDLE:

@@ -73,7 +73,7 @@ def build_view(rules: Rules, own_processes: bool) -> None:
     _set(nothing, _READ_ONLY | _NOSUID | _NODEV | _NOEXEC)
     covers = ["/dev"]
     if rules.root == LISTED:
-        _leave_root(rules, own_processes)
+        _leave_root(own_processes)
         covers.append("/")
     else:
         _seal_root(own_processes)
@@ -90,6 +90,9 @@ def build_view(rules: Rules, own_processes: bool) -> None:
             _set(kept[path], _flags(kind, path))
             _make_place(path, like=kept[path])
             _show(kept[path], path)
+    for path, target in rules.links:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(target, path)
     for path in covers:
         place = open_place(path)
         _set(place, _READ_ONLY, recursive=False)
@@ -106,7 +109,7 @@ def _seal_root(own_processes: bool) -> None:
         _mount_proc("/proc")
 
 
-def _leave_root(rules: Rules, own_processes: bool) -> None:
+def _leave_root(own_processes: bool) -> None:
     """Have an empty root, with only /proc in it, and detach the machine's."""
     processes = -1 if own_processes else _copy("/proc")
     _mount("tmpfs", _STAGE, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=755,size=1m")
@@ -123,9 +126,6 @@ def _leave_root(rules: Rules, own_processes: bool) -> None:
     libc("pivot_root", b".", b".")
     libc("umount2", b".", _DETACH)
     os.chdir("/")
-    for path, target in rules.links:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        os.symlink(target, path)
 
 
 def _mount_proc(path: str) -> None:

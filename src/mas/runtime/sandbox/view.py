@@ -73,14 +73,12 @@ def kinds(rules: Rules) -> dict[str, str]:
     return named
 
 
-def of_root(rules: Rules) -> tuple[str, ...]:
+def of_root(tier: str) -> tuple[str, ...]:
     """What is hidden from an agent that is root, if without a capability."""
     import os
 
     # By Landlock nothing can be hidden in /proc: it would take rights away from processes that are yet to come.
-    found = [path for path in _OF_ROOT if os.path.exists(path) and (rules.tier == "A" or not is_below(path, "/proc"))]
-    if rules.tier == "A" and rules.root == LISTED:
-        return tuple(path for path in found if is_below(path, "/proc"))
+    found = [path for path in _OF_ROOT if os.path.exists(path) and (tier == "A" or not is_below(path, "/proc"))]
     try:
         found += [f"{_HOST_KEYS}/{name}" for name in os.listdir(_HOST_KEYS) if name.endswith("_key")]
     except OSError:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mas.runtime.sandbox.places import ETC, follow, followed
-from mas.service.isolation.homes import is_in
 from mas.settings import MARKER
 
 READ, WRITE, HIDE = "read", "write", "hide"
@@ -81,12 +80,13 @@ class Sights:
 
     def needed_links(self, covered: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         """The links that do not come with what is shown; those of /etc are in its copy."""
-        others = (*covered, ETC)
-        return tuple(
-            (path, target)
-            for path, target in sorted(self.links.items())
-            if self.kind_of(path) == HIDE and path not in self.rules and not any(is_in(path, one) for one in others)
-        )
+        everything = {**self.rules, **dict.fromkeys((*covered, ETC), Sight(HIDE, _COVERED))}
+        found = []
+        for path, target in sorted(self.links.items()):
+            _, sight = self.nearest(path, everything)
+            if sight.kind == HIDE and sight.why != _COVERED and path not in self.rules:
+                found.append((path, target))
+        return tuple(found)
 
     def leading_out(self, path: str) -> list[str]:
         """The links among the programs on PATH that lead to what is not seen, where every user may run it."""
