@@ -20,6 +20,7 @@ from mas.model.shapes import read as read_shape
 from mas.model.teamfile import parse_team_file
 from mas.pane import cast, logs
 from mas.providers.format import PLACEHOLDERS, Approve, Input, StatusTable, Stop, read_provider
+from mas.service.isolation.own_config import SystemView
 from mas.store.agent import agentlog
 from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout, SessionPaths
@@ -78,6 +79,10 @@ def test_the_fields_of_units_and_of_limits_of_agents_are_documented() -> None:
     with pytest.raises(BadInput) as refusal:
         read_shape(Limits, _STRANGER)
     assert names("files", "limits") == known(refusal) | {"agent"}
+
+
+def test_the_fields_of_the_user_s_own_configuration_are_documented() -> None:
+    assert names("files", "Your own configuration") == set(SystemView._fields)
 
 
 def test_the_fields_of_a_team_file_are_documented_and_the_example_is_valid() -> None:

@@ -20,7 +20,6 @@ from tests.site import AGENTS, REPOSITORY, Site, fresh_workspace, short_director
 # Neither a home nor a place for temporary files: those are hidden anyhow.
 _ELSEWHERE = next((path for path in ("/srv", "/opt", REPOSITORY) if os.access(path, os.W_OK)), None)
 _FILES = {"token", "key", "api.sock", "agents.sock"}
-_OF_ROOT = pytest.mark.xfail(strict=True, reason="closed by a root that shows an agent only what is listed for it")
 
 
 class Street:
@@ -93,14 +92,12 @@ def test_no_server_takes_an_isolated_agent_for_its_owner_with_or_without_a_stole
     assert not {how: result for how, result in asked.items() if result not in refused}
 
 
-@pytest.mark.parametrize(
-    "where", ["own", pytest.param("nested", marks=_OF_ROOT), pytest.param("beside", marks=_OF_ROOT)]
-)
+@pytest.mark.parametrize("where", ["own", "nested", "beside"])
 def test_in_tier_a_no_file_of_any_server_exists(street: Street, where: str) -> None:
     assert street.report("A")[where]["files"] == dict.fromkeys(_FILES, "absent")
 
 
-@pytest.mark.parametrize("where", ["own", pytest.param("nested", marks=_OF_ROOT), "beside"])
+@pytest.mark.parametrize("where", ["own", "nested", "beside"])
 def test_in_tier_b_no_secret_of_any_server_can_be_read(street: Street, where: str) -> None:
     assert "read" not in street.report("B")[where]["files"].values()
 
