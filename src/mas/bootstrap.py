@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mas.model.errors import NoServer
+from mas.model.errors import NoServer, NoWorkspace
 from mas.model.ids import SessionId, parse_name
 from mas.runtime.servers import Servers
 from mas.runtime.teams import TmuxTeams
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mas.service.inspect.meter import SessionMeter
     from mas.service.isolation.tiers import Tiers
     from mas.service.messages.courier import Courier
+    from mas.service.provider_keys import ProviderKeys
     from mas.service.serving import Serving
     from mas.store.server.presence import Presence
     from mas.store.session.messages import Messages
@@ -189,6 +190,7 @@ def build_world(settings: Settings, connections: Connections | None = None) -> W
         runtime=TmuxTeams(Servers(settings, layout.sockets, connections)),
         providers=_once(lambda: _providers(layout, settings)),
         keys=lambda: _keys(layout),
+        provider_keys=lambda: _provider_keys(layout, settings.environ),
         messages=_once(lambda: _messages(layout, logs, events)),
         access=_once(lambda: _access(layout)),
         tiers=_once(lambda: _tiers(layout, settings)),
@@ -204,7 +206,29 @@ def _providers(layout: Layout, settings: Settings) -> Providers:
     from mas.runtime.host import version_text
     from mas.store.files.matching import is_any
 
-    return Providers(layout.at("providers"), settings.environ, version_text, is_any)
+    def stored() -> dict[str, str]:
+        return _provider_keys(layout, settings.environ).values()
+
+    return Providers(layout.at("providers"), settings.environ, version_text, is_any, stored)
+
+
+def open_provider_keys(workspace: str | None, for_user: bool = False) -> ProviderKeys:
+    """The keys of a workspace and its user; `for_user` needs no workspace."""
+    try:
+        settings = load_settings(workspace)
+    except NoWorkspace:
+        if not for_user:
+            raise
+        return _provider_keys(None, settings_of("/", {}).environ)
+    return _provider_keys(Layout(settings.root), settings.environ)
+
+
+def _provider_keys(layout: Layout | None, environ: Mapping[str, str]) -> ProviderKeys:
+    from mas.service.provider_keys import ProviderKeys
+    from mas.store.server.keys import user_keys, workspace_keys
+
+    kept = workspace_keys(layout) if layout else None
+    return ProviderKeys(kept, lambda: user_keys(environ), environ, utc_now)
 
 
 def _once(make: Callable[[], Made]) -> Callable[[], Made]:

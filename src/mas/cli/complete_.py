@@ -17,6 +17,7 @@ from mas.cli.main import ALIASES, COMMANDS, COMMON, command_parser, load, summar
 from mas.cli.render import Render
 from mas.model.errors import MasError
 from mas.model.ids import is_agent_id
+from mas.model.keys import NAMES
 from mas.service.mas import Mas
 from mas.settings import ServerOptions, inside, server_address
 
@@ -181,8 +182,8 @@ def _next_word(line: Line, where: Arguments) -> Iterator[Candidate]:
 
 
 def _values(action: argparse.Action, line: Line, where: Arguments) -> Iterator[Candidate]:
-    if action.choices:
-        for choice in action.choices:
+    if choices := action.choices or (NAMES if action.dest == "key" else None):
+        for choice in choices:
             yield str(choice), ""
     elif action.metavar in _PATHS:
         yield _PATHS[str(action.metavar)], ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.errors import BadInput, MasError, NoProgram
 from mas.model.ids import shown
+from mas.model.keys import is_key
 from mas.model.launch import StatePlan
 from mas.model.run import GENERIC
 from mas.providers.format import (
@@ -110,11 +111,13 @@ class Providers:
         environ: Mapping[str, str],
         ask: AskVersion = lambda *_: None,
         is_any: Callable[[str], bool] = lambda _: False,
+        stored_keys: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._directories = (workspace_files, _BUILTIN)
         self._environ = environ
         self._ask = ask
         self._is_any = is_any
+        self._stored_keys = stored_keys
         self._read: dict[str, tuple[tuple[int, int], Provider]] = {}
 
     def names(self) -> list[str]:
@@ -147,7 +150,8 @@ class Providers:
         name = GENERIC if agent.command is not None else agent.provider or ""
         directory, provider = self._found(name)
         about, launch, status = provider.provider, provider.launch, provider.status
-        values = self._values(provider, agent, home)
+        passed = self._passed(launch.env_pass)
+        values = self._values(provider, agent, home, passed)
         resume_if = _where_it_is(launch.resume_if, values)
         resumes = resume and bool(launch.resume) and (not resume_if or self._is_any(resume_if))
         going_on = self._installed(_arguments(launch.resume, values), about.install) if launch.resume else ()
@@ -157,7 +161,6 @@ class Providers:
             raise BadInput(f"The provider {name} needs a command to run", "mas start --command CMD")
         else:
             argv = list(going_on) if resumes else _arguments(launch.argv, values)
-        passed = {key: self._environ[key] for key in launch.env_pass if key in self._environ}
         own = {key: _filled(value, values) for key, value in launch.env}
         return Program(
             argv=self._installed(argv, about.install),
@@ -235,21 +238,23 @@ class Providers:
             self._read[path] = stamp, read_provider(path, name)
         return self._read[path][1]
 
-    def _values(self, provider: Provider, agent: Agent, home: AgentHome) -> dict[str, str]:
+    def _passed(self, names: tuple[str, ...]) -> dict[str, str]:
+        """The variables that the program gets: those of the environment, and the stored keys that are not in it."""
+        found = {name: self._environ[name] for name in names if name in self._environ}
+        missing = [name for name in names if name not in found and is_key(name)]
+        kept = self._stored_keys() if missing else {}
+        return found | {name: kept[name] for name in missing if name in kept}
+
+    def _values(self, provider: Provider, agent: Agent, home: AgentHome, passed: Mapping[str, str]) -> dict[str, str]:
         return {
             "python": sys.executable,
             "package": _PACKAGE,
             "shell": self._environ.get("SHELL") or "/bin/sh",
             "mas": _mas(),
             "model": agent.model or provider.models.default,
-            "key_tail": self._key_tail(provider),
+            "key_tail": _key_tail(passed),
             **home._asdict(),
         }
-
-    def _key_tail(self, provider: Provider) -> str:
-        """The end of the key that is passed on: some programs ask before they use one that they do not know by it."""
-        names = [name for name in provider.launch.env_pass if name.endswith("_API_KEY") and name in self._environ]
-        return self._environ[names[0]][-_KEY_TAIL:] if names else ""
 
     def _installed(self, argv: list[str], install: str) -> tuple[str, ...]:
         from shutil import which
@@ -260,6 +265,11 @@ class Providers:
             raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", hint)
         # Agents work in directories of their own: a path must mean the same there.
         return (os.path.abspath(program), *argv[1:])
+
+
+def _key_tail(passed: Mapping[str, str]) -> str:
+    """The end of the key that is passed on: some programs ask before they use one that they do not know by it."""
+    return next((key[-_KEY_TAIL:] for name, key in passed.items() if name.endswith("_API_KEY")), "")
 
 
 def _mas() -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mas.service.access import Access
     from mas.service.inspect.meter import SessionMeter
     from mas.service.isolation.tiers import Tiers
+    from mas.service.provider_keys import ProviderKeys
     from mas.store.session.messages import Messages
     from mas.store.workspace.idempotency import Keys
 
@@ -43,6 +44,7 @@ class World(NamedTuple):
     events: Events
     runtime: Runtime
     providers: Callable[[], Providers]
+    provider_keys: Callable[[], ProviderKeys]
     keys: Callable[[], Keys]
     messages: Callable[[], Messages]
     access: Callable[[], Access]

@@ -9,8 +9,9 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 
-from mas.model.errors import MasError
+from mas.model.errors import Corrupt, MasError, Unavailable
 from mas.model.isolation import Mode
+from mas.model.keys import name_of
 from mas.model.upkeep import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
 from mas.runtime.limits.cgroups import ground, leave
@@ -39,6 +40,7 @@ def doctor(world: World) -> Diagnosis:
         _isolation,
         _limits,
         _providers,
+        _keys,
         _registry,
         _orphans,
         _server,
@@ -48,7 +50,7 @@ def doctor(world: World) -> Diagnosis:
 
 def outside(world: World) -> Diagnosis:
     """The same as far as it can be looked at without a workspace."""
-    found = _all(world, (_python, _tmux, _machine, _isolation, _limits, _providers))
+    found = _all(world, (_python, _tmux, _machine, _isolation, _limits, _providers, _keys))
     none = Check("workspace", True, "none here; to create one: mas init", absent=True)
     return Diagnosis((*found.checks, none), found.ok)
 
@@ -162,6 +164,17 @@ def _providers(world: World) -> Iterator[Check]:
         fine = not view.is_default or (view.installed and view.meets_minimum)
         hint = view.install and f"install it: {view.install}"
         yield Check(f"provider {view.id}", fine, text, hint, absent=fine and not view.installed)
+
+
+def _keys(world: World) -> Iterator[Check]:
+    """Where agents' programs get their keys from."""
+    try:
+        found = world.provider_keys().origins()
+    except (Corrupt, Unavailable) as error:
+        yield Check("keys", False, error.message, error.hint)
+        return
+    for variable, origin in sorted(found.items()):
+        yield Check(f"key {name_of(variable)}", True, origin)
 
 
 def _orphans(world: World) -> Iterator[Check]:
