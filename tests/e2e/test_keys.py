@@ -277,10 +277,14 @@ def test_a_provider_is_asked_whether_a_key_is_good(site: Site) -> None:
         site.mas("keys", "set", "openai", input=KEY)
         site.mas("keys", "test", "openai", env={"OPENAI_BASE_URL": f"{url}/v1"})
         assert (seen[-1]["path"], seen[-1]["authorization"]) == ("/v1/models", f"Bearer {KEY}")
+        both = {**env, "ANTHROPIC_API_KEY": OTHER, "OPENAI_BASE_URL": f"{url}/v1"}
+        tests = json.loads(site.mas("keys", "test", "--json", code=1, env=both).stdout)["tests"]
+        assert [(one["name"], one["ok"]) for one in tests] == [("anthropic", False), ("openai", True)]
     assert "Cannot reach" in site.mas("keys", "test", "anthropic", code=7, env=env).stderr
     plain = site.mas("keys", "test", "anthropic", code=2, env={"ANTHROPIC_BASE_URL": "http://example.com"})
     assert "https" in plain.stderr
     site.mas("keys", "test", "gemini", code=3)
+    site.mas("keys", "test", "anthropic", code=3, env={"ANTHROPIC_API_KEY": ""})
 
 
 def test_a_provider_that_does_not_answer_is_a_timeout(site: Site) -> None:

@@ -81,7 +81,9 @@ class ProviderKeys:
         store = self._stores(for_user)[0]
         stored = StoredKey(key, self._now())
         store.change(variable, stored)
-        return next(view for view in self.list() if (view.variable, view.place) == (variable, store.place))
+        used = any(view.used for view in self.list() if (view.variable, view.place) == (variable, store.place))
+        where = USER if for_user else WORKSPACE
+        return KeyView(name_of(variable), variable, where, store.place, tail_of(key), stored.set_at, used)
 
     def delete(self, name: str, for_user: bool) -> tuple[str, ...]:
         """Forget a key wherever it is kept; returns from where."""
@@ -124,17 +126,29 @@ class ProviderKeys:
         return found
 
     def test(self, name: str | None) -> tuple[KeyTest, ...]:
-        """Ask the providers' APIs whether the keys that agents get are good; of all that are known, or of one."""
-        wanted = [variable_of(name)] if name else sorted({*self.values(), *(_APIS.keys() & self._environ.keys())})
+        """Ask the providers' APIs whether the keys that agents get are good.
+
+        An error if the one key that is named is not; of all keys, each is reported.
+        """
+        if name:
+            return (self._tested(variable_of(name)),)
+        wanted = sorted({*self.values(), *(_APIS.keys() & self._environ.keys())})
         if not wanted:
             raise NotFound("No key is kept, and none is in the environment", "mas keys set anthropic")
-        return tuple(map(self._tested, wanted))
+        return tuple(map(self._outcome, wanted))
+
+    def _outcome(self, variable: str) -> KeyTest:
+        try:
+            return self._tested(variable)
+        except MasError as error:
+            return KeyTest(name_of(variable), variable, "", "", False, error.message)
 
     def _tested(self, variable: str) -> KeyTest:
-        key = self._environ.get(variable) or self.values().get(variable)
-        where = "environment" if self._environ.get(variable) else "kept"
+        where = "environment" if variable in self._environ else "kept"
+        key = self._environ[variable] if variable in self._environ else self.values().get(variable)
         if not key:
-            raise NotFound(f"No key is kept for {variable}, and it is not in the environment", "mas keys list")
+            lacks = "is empty in the environment" if where == "environment" else "has no key that is kept"
+            raise NotFound(f"{variable} {lacks}", f"mas keys set {name_of(variable)}; mas keys list")
         api = _APIS.get(variable)
         if api is None:
             message = "MAS does not know how to test this key"
