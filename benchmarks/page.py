@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from statistics import median, quantiles
-from typing import Any
 
 import psutil
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.served import Served
 from tests.web.browser import MISSING, how_to_launch
 from tests.web.room import Room
@@ -79,8 +78,7 @@ def _first_looks(effort: Effort, browser: Browser) -> list[Row]:
         session = str(site.json("start", "--provider", "demo")["sessionId"])
         site.mas("wait", "--session", session, timeout=120)
         with _signed_in(browser, served) as room:
-            cookies = room.page.context.cookies()
-        found = [_first_look(browser, served, session, cookies) for _ in range(effort.repeats(10) + 1)][1:]
+            found = [_first_look(room.page.context, served, session) for _ in range(effort.repeats(10) + 1)][1:]
         site.mas("stop", session)
     paint, live, size = map(median, zip(*found, strict=True))
     return [
@@ -90,12 +88,12 @@ def _first_looks(effort: Effort, browser: Browser) -> list[Row]:
     ]
 
 
-def _first_look(browser: Browser, served: Served, session: str, cookies: list[Any]) -> tuple[float, float, float]:
+def _first_look(context: BrowserContext, served: Served, session: str) -> tuple[float, float, float]:
     """When something was painted and when all terminals were live, in seconds; how many kilobytes came."""
-    with _new_page(browser) as page:
-        page.context.add_cookies(cookies)
+    with closing(context.new_page()) as page:
         sizes: list[float] = []
-        network = page.context.new_cdp_session(page)
+        network = context.new_cdp_session(page)
+        network.send("Network.clearBrowserCache")
         network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
         network.send("Network.enable")
         page.goto(f"{served.url}/#/sessions/{session}")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access
+    from mas.service.browsers import Browsers
     from mas.service.inspect.meter import SessionMeter
     from mas.service.isolation.tiers import Tiers
     from mas.service.messages.courier import Courier
@@ -89,6 +90,7 @@ class ServerParts(NamedTuple):
     mas: Mas
     courier: Courier
     access: Access
+    browsers: Browsers
     presence: Presence
     events: str
     log: Callable[[str | None, str], None]
@@ -104,10 +106,13 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
+    from mas.service.browsers import Browsers
     from mas.service.isolation.disk import watch
     from mas.service.messages.courier import Courier
     from mas.service.upkeep.reconcile import finish_work
     from mas.service.upkeep.retention import retain_quietly
+    from mas.store.server.browsers import BrowserFile
+    from mas.store.server.secrets import Secrets
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -130,6 +135,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
             mas=LocalMas(world, courier),
             courier=courier,
             access=access,
+            browsers=Browsers(Secrets(world.layout), BrowserFile(world.layout), time.time, elapsed),
             presence=_presence(settings),
             events=world.layout.events,
             log=world.logs.api,
@@ -257,7 +263,7 @@ def _access(layout: Layout) -> Access:
     from mas.service.access import Access
     from mas.store.server.secrets import Secrets
 
-    return Access(Secrets(layout), time.time, elapsed)
+    return Access(Secrets(layout))
 
 
 def _meter(layout: Layout) -> SessionMeter:

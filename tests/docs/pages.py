@@ -13,7 +13,7 @@ from reference.parts import PARTS
 from tests.site import REPOSITORY
 
 _WORD = re.compile(r"`([^`]+)`")
-_BY_PEOPLE = (".py", ".sh", ".toml", ".json")
+_BY_PEOPLE = (".py", ".sh", ".toml", ".json", ".tsx")
 _BUILT = Path(REPOSITORY, "src", "mas", "http", "built")
 
 

@@ -7,9 +7,10 @@ import socket
 
 import httpx
 from websockets.sync.client import connect
-from websockets.typing import Origin
+from websockets.typing import Origin, Subprotocol
 
 from tests.docs.proxy import CLIENT, proxied
+from tests.page_key import PageKey
 from tests.served import Served
 from tests.site import Site, until
 
@@ -26,17 +27,16 @@ def test_the_page_its_events_and_its_terminals_work_behind_a_proxy(site: Site) -
             with httpx.Client(
                 base_url=f"http://127.0.0.1:{port}", headers=page, trust_env=False, timeout=60
             ) as browser:
-                answer = browser.get("/login", params={"code": code})
-                assert answer.status_code == 303
-                cookie = answer.headers["set-cookie"]
-                assert "secure" in cookie.lower().split("; ")
-                browser.headers["Cookie"] = signed_in = cookie.partition(";")[0]
+                key = PageKey(browser, code, NAME)
+                browser.headers["Authorization"] = f"Bearer {key.sign_in()}"
                 assert [found["sessionId"] for found in browser.get("/sessions").json()["sessions"]] == [session]
                 _events_come_as_they_happen(browser, session)
                 elsewhere = browser.post(f"/sessions/{session}/stop", headers={"Origin": "https://evil.example"})
                 assert elsewhere.status_code == 403
                 assert browser.get("/health", headers={"Host": "other.example"}).status_code == 403
-            _a_terminal_is_live(port, session, signed_in)
+                where = f"/sessions/{session}/agents/00/terminal"
+                ticket = key.ticket(where)
+            _a_terminal_is_live(port, where, ticket)
         with open(served.log, encoding="utf-8") as file:
             clients = {json.loads(line).get("client") for line in file}
         assert CLIENT in clients
@@ -54,12 +54,10 @@ def _events_come_as_they_happen(browser: httpx.Client, session: str) -> None:
         assert any(line == "event: message" for line in lines)
 
 
-def _a_terminal_is_live(port: int, session: str, cookie: str) -> None:
-    address = f"ws://{NAME}/sessions/{session}/agents/00/terminal"
+def _a_terminal_is_live(port: int, where: str, ticket: str) -> None:
     line = socket.create_connection(("127.0.0.1", port))
-    with connect(
-        address, sock=line, origin=Origin(f"https://{NAME}"), additional_headers={"Cookie": cookie}
-    ) as terminal:
+    offered = [Subprotocol("mas"), Subprotocol(f"ticket.{ticket}")]
+    with connect(f"ws://{NAME}{where}", sock=line, origin=Origin(f"https://{NAME}"), subprotocols=offered) as terminal:
         seen: list[str] = []
 
         def shows() -> bool:

@@ -11,7 +11,7 @@ _LEFT_OUT = "…"
 
 def test_every_error_that_is_explained_is_one_that_mas_prints() -> None:
     # Long sentences are put together of pieces.
-    said = re.sub(r'"\s*\n\s*f?"', "", "".join(sources("src/mas", "hatch_build.py")))
+    said = re.sub(r'"\s*\n\s*f?"', "", "".join(sources("src/mas", "hatch_build.py", "web/src/pages")))
     quoted = {
         words
         for row in rows(written("docs/how-to/troubleshooting.md"))

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.e2e.standin import tmux_name
+from tests.page_key import PageKey
 from tests.site import Site, until
 
 
@@ -20,7 +21,7 @@ def test_up_makes_a_workspace_starts_a_team_and_serves_it_and_all_of_that_only_o
     assert os.path.isfile(bare.path(".masrc"))
     again = bare.mas("up", bare.root, env=env)
     assert "already running" in again.stderr
-    assert again.stdout.startswith(f"{first['server']['url']}/login?code=")
+    assert again.stdout.startswith(f"{first['server']['url']}/login#code=")
     assert bare.tmux_sessions() == {tmux_name(first["session"]["sessionId"])}
 
 
@@ -91,10 +92,10 @@ def test_up_gives_nothing_to_do_to_agents_that_may_cost_something(bare: Site) ->
 
 def test_the_address_that_up_prints_signs_a_browser_in_once(bare: Site) -> None:
     address = bare.mas("up", bare.root, "--port", "0", env={"MAS_WORKSPACE_ROOT": ""}).stdout.strip()
-    with httpx.Client(follow_redirects=True) as browser:
-        page = browser.get(address)
-        assert page.status_code == 200
-        assert "code=" not in str(page.url)
-        assert browser.get(page.url.join("/sessions")).json()["total"] == 1
-    with httpx.Client() as other:
-        assert other.get(address).status_code == 401
+    where, _, code = address.partition("/login#code=")
+    with httpx.Client(base_url=where, trust_env=False) as browser:
+        assert browser.get("/login").status_code == 200
+        bearer = {"Authorization": f"Bearer {PageKey(browser, code).sign_in()}"}
+        assert browser.get("/sessions", headers=bearer).json()["total"] == 1
+        again = PageKey(browser, code)
+        assert again.prove(again.hello()).status_code == 401

@@ -6,7 +6,8 @@ import json
 import os
 from contextlib import suppress
 
-from mas.model.errors import BadInput, NoSession
+from mas.model.browser import Place
+from mas.model.errors import BadInput, NoSession, NotSignedIn
 from mas.model.ids import find_session, parse_name
 from mas.model.isolation import Isolation, Limits, Policy, SessionLimits, parse_size, shown_size
 from mas.model.message import LARGEST, parse_message, parse_message_id
@@ -16,7 +17,9 @@ from mas.model.shapes import unwire
 from mas.model.views import AgentView, SessionDetail, wire
 from mas.pane.typed import Typed
 from mas.service.access import Access
+from mas.service.browsers import Browsers, Hello
 from mas.store.files.safe_open import parse_path
+from mas.store.server.browsers import BrowserFile
 from mas.store.server.secrets import Secrets
 from tests.fuzz.files import RUN
 from tests.fuzz.ground import AGENT, ID, NOW, PARSERS, Ground, is_typed
@@ -79,15 +82,18 @@ def names(ground: Ground, data: bytes) -> None:
             assert is_typed(str, parse(_text(data)))
 
 
-@PARSERS.of(f"mas-agent.{ID}.{AGENT}.x", "1999999999.abc")
+@PARSERS.of(f"mas-agent.{ID}.{AGENT}.x", f"mas-page.{'0' * 32}.9.{'0' * 64}", f"9.{'0' * 32}.{'0' * 64}")
 def token(ground: Ground, data: bytes) -> None:
-    """No token, cookie or code that MAS did not issue opens anything."""
-    access = Access(Secrets(ground.layout), lambda: 0.0, lambda: 0.0)
+    """No token, bearer, ticket or proof that MAS did not issue opens anything."""
+    access = Access(Secrets(ground.layout))
+    browsers = Browsers(Secrets(ground.layout), BrowserFile(ground.layout), lambda: 0.0, lambda: 0.0)
     text = _text(data)
     assert is_typed(Principal | None, named_by(text))
     assert access.who(text) is None
-    assert not access.knows_cookie(text)
-    assert not access.spend_code(text)
+    assert browsers.bearer_of(text, "host") is None
+    assert browsers.spend_ticket(text, "host", "/docs") is None
+    with suppress(NotSignedIn):
+        assert not browsers.admit(Place("host", "http://host"), Hello(text, text, text, text))
 
 
 _DETAIL = SessionDetail(

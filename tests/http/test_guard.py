@@ -10,6 +10,7 @@ from websockets.typing import Origin
 
 from mas import __version__
 from tests.http.raw import ask, connect, parsed, request, rest_of
+from tests.page_key import PageKey, page_of
 from tests.served import Served
 from tests.site import until
 
@@ -25,11 +26,8 @@ NOWHERE = "/sessions/0b5fb5a5-5b2c-4a5e-9d3c-0123456789ab/agents/00/terminal"
 
 @pytest.fixture(scope="module")
 def browser(shared: Served) -> httpx.Client:
-    """A browser that is signed in: it has a cookie and no token."""
-    client = shared.client("")
-    login = shared.client().post("/login-codes").json()
-    assert client.get(login["url"]).status_code == 303
-    return client
+    """A page that is signed in: it has a bearer of its own."""
+    return page_of(shared).client
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:7717", "[::1]", "[::1]:80"])
@@ -107,7 +105,7 @@ def test_pages_of_other_servers_may_not_use_this_one(shared: Served, browser: ht
         assert client.options("/sessions", headers=headers).status_code == 403
 
 
-def test_the_servers_own_page_may_use_it_with_its_cookie(shared: Served, browser: httpx.Client) -> None:
+def test_the_servers_own_page_may_use_it_with_its_bearer(shared: Served, browser: httpx.Client) -> None:
     own = {"Origin": shared.url}
     assert browser.get("/sessions").status_code == 200
     assert browser.get("/sessions", headers=own).status_code == 200
@@ -116,8 +114,8 @@ def test_the_servers_own_page_may_use_it_with_its_cookie(shared: Served, browser
     assert browser.get("/docs", headers={"Sec-Fetch-Site": "none"}).status_code == 200
 
 
-def test_with_a_cookie_alone_nothing_is_changed(shared: Served, browser: httpx.Client) -> None:
-    """A form of another site sends the cookie, as far as browsers let it; it cannot send the right origin."""
+def test_with_a_pages_bearer_alone_nothing_is_changed(shared: Served, browser: httpx.Client) -> None:
+    """A browser names the page's origin with all that changes something."""
     for method in ("POST", "DELETE", "PUT", "PATCH"):
         answer = browser.request(method, "/repair")
         assert answer.status_code == 403, method
@@ -126,10 +124,9 @@ def test_with_a_cookie_alone_nothing_is_changed(shared: Served, browser: httpx.C
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site"])
-def test_a_page_at_another_port_cannot_ask_with_the_cookie_it_shares(
+def test_a_page_at_another_port_cannot_ask_with_the_bearer_of_this_one(
     shared: Served, browser: httpx.Client, site: str
 ) -> None:
-    """To a browser all ports of a machine are one site: it sends the cookie along."""
     asked = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
     assert browser.get("/sessions", headers=asked).status_code == 403
     followed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
@@ -141,20 +138,20 @@ def test_a_page_at_another_port_cannot_ask_with_the_cookie_it_shares(
 def test_a_websocket_is_guarded_before_anybody_asks_where_it_leads(
     shared: Served, browser: httpx.Client, path: str
 ) -> None:
-    cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+    page = {"Authorization": browser.headers["Authorization"]}
     token = {"Authorization": f"Bearer {shared.token}"}
     own = Origin(shared.url)
     evil = Origin("http://evil.example")
     assert _handshake(shared, path, {}, None) == 401
     assert _handshake(shared, path, {"Authorization": "Bearer wrong"}, own) == 401
-    for proof in (cookie, token, {}):
+    for proof in (page, token, {}):
         assert _handshake(shared, path, proof, evil) == 403
         assert _handshake(shared, path, proof, Origin("null")) == 403
     # Programs without a page have a token.
-    assert _handshake(shared, path, cookie, None) == 403
+    assert _handshake(shared, path, page, None) == 403
     if path == NOWHERE:
         # Who may come in learns there that no such session exists.
-        assert _handshake(shared, path, cookie, own) == 101
+        assert _handshake(shared, path, page, own) == 101
         assert _handshake(shared, path, token, None) == 101
         assert _handshake(shared, path, token, own) == 101
 
@@ -199,7 +196,7 @@ def test_what_needs_no_token_says_no_more_than_it_must(shared: Served) -> None:
     known = shared.client().get("/health").json()
     assert known["version"] == __version__
     assert known["isolation"]["tier"]
-    assert nobody.get("/login").status_code == 401
+    assert nobody.get("/login").content == nobody.get("/").content
     assert nobody.get("/favicon.ico").status_code == 404
     assert nobody.get("/health/").status_code == 401
     assert ask(shared, request(shared, "GET //health", token=False)).status == 401
@@ -213,7 +210,6 @@ def test_every_answer_has_the_headers_that_keep_browsers_careful(shared: Served)
         shared.client().delete("/sessions"),
         shared.client("").get("/sessions"),
         shared.client("").get("/health"),
-        shared.client("").get("/login"),
         shared.client().get("/sessions", headers={"Host": "evil.example"}),
         shared.client().post("/runs", content=b"{"),
     ]
@@ -301,12 +297,16 @@ def test_a_token_is_never_shown_again(shared: Served) -> None:
         client.get("/metrics").text,
     ]
     assert not any(shared.token in str(answer) for answer in answers)
-    login = client.post("/login-codes").json()
-    assert shared.client("").get(login["url"], headers={"X-Request-ID": "the-last"}).status_code == 303
+    page = PageKey(shared.client(""), client.post("/login-codes").json()["code"], Origin=shared.url)
+    code = page.secret
+    page.sign_in()
+    ticket = page.ticket("/docs")
+    asked = f"/docs?ticket={ticket}"
+    assert shared.client("").get(asked, headers={"X-Request-ID": "the-last"}).status_code == 200
     until(lambda: "the-last" in _read(shared.log), "the log is written")
     written = _read(shared.log) + _read(shared.said)
-    assert login["code"] not in written
-    assert shared.token not in written
+    for secret in (code, page.secret, page.bearer, ticket, shared.token):
+        assert secret not in written
 
 
 def _read(path: str) -> str:

@@ -348,4 +348,4 @@ def _agent_token(site: Site) -> str:
     from mas.store.layout import Layout
     from mas.store.server.secrets import Secrets
 
-    return Access(Secrets(Layout(site.root)), time.time, time.monotonic).agent_token(OTHER, "00")
+    return Access(Secrets(Layout(site.root))).agent_token(OTHER, "00")

@@ -20,6 +20,7 @@ from mas.http.peer import Arrival, Entrance, arrived
 from mas.http.server import Options
 from mas.model.errors import BadInput
 from tests.http.raw import rest_of
+from tests.page_key import PageKey
 from tests.served import Served
 from tests.site import Site, until
 
@@ -96,7 +97,7 @@ def serving(site: Site, *options: str) -> Iterator[Served]:
         made.close()
 
 
-def test_tls_is_really_spoken_and_the_cookie_stays_with_it(site: Site, certificate: tuple[str, str]) -> None:
+def test_tls_is_really_spoken_and_a_page_signs_in_by_it(site: Site, certificate: tuple[str, str]) -> None:
     cert, key = certificate
     with serving(site, "--tls-cert", cert, "--tls-key", key, "--host", "localhost") as served:
         url = served.url.replace("http://127.0.0.1", "https://localhost")
@@ -105,8 +106,8 @@ def test_tls_is_really_spoken_and_the_cookie_stays_with_it(site: Site, certifica
         assert client.get("/sessions").status_code == 200
         assert site.mas("url").stdout.startswith(url)
         browser = served.client("", base_url=url, verify=trusted)
-        answer = browser.get(client.post("/login-codes").json()["url"])
-        assert "secure" in answer.headers["set-cookie"].lower().split("; ")
+        page = PageKey(browser, client.post("/login-codes").json()["code"])
+        browser.headers["Authorization"] = f"Bearer {page.sign_in()}"
         assert browser.get("/sessions").status_code == 200
         assert browser.post("/repair", headers={"Origin": url}).status_code == 200
         # What was changed on its way was not encrypted.
@@ -116,6 +117,27 @@ def test_tls_is_really_spoken_and_the_cookie_stays_with_it(site: Site, certifica
             served.client(base_url=plain).get("/sessions")
         # The socket file has no TLS, and is not on a network.
         assert served.on_socket().get("/sessions").status_code == 200
+
+
+def test_no_other_program_can_answer_for_localhost_at_the_servers_port(site: Site) -> None:
+    """Browsers try ::1 first for that name."""
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            pytest.skip("there is no IPv6 on this machine")
+    with serving(site) as served:
+        port = int(served.url.rpartition(":")[2])
+        for host in ("::1", "::"):
+            with socket.socket(socket.AF_INET6) as thief:
+                thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                thief.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                with pytest.raises(OSError, match="in use"):
+                    thief.bind((host, port))
+        # The name leads to the server all the same.
+        assert served.client(base_url=f"http://localhost:{port}").get("/sessions").status_code == 200
+    with socket.socket(socket.AF_INET6) as later:
+        later.bind(("::1", port))
 
 
 def test_an_invalid_certificate_is_reported(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -130,23 +152,20 @@ def test_an_invalid_certificate_is_reported(site: Site, tmp_path_factory: pytest
 
 def test_what_a_proxy_says_is_believed_only_if_configured(site: Site, shared: Served) -> None:
     told = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9", "Host": "mas.example"}
-    login = shared.client().post("/login-codes").json()["code"]
-    assert shared.client("").get("/login", params={"code": login}, headers=told).status_code == 403
+    assert shared.client("").get("/login", headers=told).status_code == 403
     direct = {key: value for key, value in told.items() if key != "Host"}
-    answer = shared.client("").get("/login", params={"code": login}, headers=direct)
-    assert answer.status_code == 303
-    assert "secure" not in answer.headers["set-cookie"].lower()
+    assert shared.client("").get("/health", headers=direct).status_code == 200
+    assert shared.client().get("/health", headers=direct | {"Origin": shared.url}).status_code == 200
     with serving(site, "--behind-proxy", "--allow-host", "mas.example") as served:
-        login = served.client().post("/login-codes").json()["code"]
-        browser = served.client("")
-        answer = browser.get("/login", params={"code": login}, headers=told)
-        assert answer.status_code == 303
-        assert "secure" in answer.headers["set-cookie"].lower().split("; ")
-        cookie = {"Cookie": answer.headers["set-cookie"].split(";")[0]}
         own = {"Origin": "https://mas.example"}
-        assert served.client("").post("/repair", headers=told | own | cookie).status_code == 200
+        login = served.client().post("/login-codes").json()["code"]
+        bearer = PageKey(served.client(""), login, "mas.example", **told, **own).sign_in()
+        assert served.client(bearer).post("/repair", headers=told | own).status_code == 200
+        # A page that came encrypted was not opened without.
+        plain = {"Origin": "http://mas.example"}
+        assert served.client(bearer).post("/repair", headers=told | plain).status_code == 403
         evil = {"Origin": "https://evil.example"}
-        assert served.client("").post("/repair", headers=told | evil | cookie).status_code == 403
+        assert served.client(bearer).post("/repair", headers=told | evil).status_code == 403
         until(lambda: "203.0.113.9" in _read(served.log), "the log says who asked")
     assert "203.0.113.9" not in _read(shared.log)
 

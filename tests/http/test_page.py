@@ -60,7 +60,7 @@ def test_nothing_else_can_be_had_that_way(shared: Served) -> None:
 
 def test_without_a_built_page_the_server_says_what_to_do(tmp_path: os.PathLike[str]) -> None:
     app = FastAPI()
-    app.state.server = SimpleNamespace(page=Page(os.fspath(tmp_path)))
+    app.state.server = SimpleNamespace(page=Page(os.fspath(tmp_path)), url="http://127.0.0.1:7717")
     app.include_router(router)
     with TestClient(app) as client:
         answer = client.get("/")

@@ -19,6 +19,7 @@ from mas.http import peer
 from mas.http.peer import Arrival, Entrance, arrived, is_beside_by_number
 from tests.http.raw import Answer, parsed
 from tests.http.stranger import NOT_HERE
+from tests.page_key import page_of
 from tests.served import Served
 from tests.site import REPOSITORY, short_directory, until
 
@@ -130,11 +131,11 @@ class TestAgentsFile:
         assert refused.value.response.status_code == 403
 
     def test_a_browser_that_is_signed_in_is_nobody_there(self, shared: Served) -> None:
-        browser = shared.client("")
-        browser.get(shared.client().post("/login-codes").json()["url"])
-        cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
-        assert browser.get("/sessions").status_code == 200
-        assert inside(shared, "").get("/sessions", headers=cookies).status_code in (401, 403)
+        page = page_of(shared)
+        assert page.client.get("/sessions").status_code == 200
+        here = {"Host": page.host, "Origin": shared.url}
+        assert inside(shared, page.bearer).get("/sessions", headers=here).status_code in (401, 403)
+        assert inside(shared, "").get(f"/docs?ticket={page.ticket('/docs')}", headers=here).status_code in (401, 403)
 
     def test_without_a_token_there_is_nothing_but_a_sign_of_life(self, shared: Served) -> None:
         nobody = inside(shared, "")

@@ -22,6 +22,7 @@ from mas.service.access import Access
 from mas.store.layout import Layout
 from mas.store.server.secrets import Secrets
 from tests.http.raw import ask, request
+from tests.page_key import PageKey, page_of
 from tests.served import Served
 from tests.site import Site, until
 
@@ -78,8 +79,8 @@ def test_the_word_before_a_token_may_be_written_in_any_case(shared: Served) -> N
 
 
 def test_a_renewed_token_puts_the_old_one_and_all_browsers_out_at_once(served: Served) -> None:
-    browser = _signed_in(served)
-    waiting = served.client().post("/login-codes").json()["url"]
+    browser = page_of(served).client
+    waiting = PageKey(served.client(""), served.client().post("/login-codes").json()["code"])
     agent = served.client(_access(served).agent_token(OTHER, "00"))
     assert browser.get("/sessions").status_code == 200
     assert agent.get(f"/sessions/{OTHER}/messages").status_code == 404
@@ -87,15 +88,15 @@ def test_a_renewed_token_puts_the_old_one_and_all_browsers_out_at_once(served: S
     assert new != served.token
     assert served.client().get("/sessions").status_code == 401
     assert browser.get("/sessions").status_code == 401
-    assert served.client("").get(waiting).status_code == 401
+    assert waiting.prove(waiting.hello()).status_code == 401
     assert served.client(new).get("/sessions").status_code == 200
     # Agents have nothing to do with it.
     assert agent.get(f"/sessions/{OTHER}/messages").status_code == 404
 
 
-@pytest.mark.parametrize("proof", ["token", "cookie"])
+@pytest.mark.parametrize("proof", ["token", "page"])
 def test_a_stream_ends_with_the_token_it_was_opened_with(served: Served, proof: str) -> None:
-    client = served.client() if proof == "token" else _signed_in(served)
+    client = served.client() if proof == "token" else page_of(served).client
     with client.stream("GET", "/events", params={"after": "0"}) as stream:
         lines = stream.iter_lines()
         until(lambda: next(lines).startswith("retry"), "the stream has begun")
@@ -105,12 +106,12 @@ def test_a_stream_ends_with_the_token_it_was_opened_with(served: Served, proof: 
     _ends_quietly(served)
 
 
-@pytest.mark.parametrize("proof", ["token", "cookie"])
+@pytest.mark.parametrize("proof", ["token", "page"])
 def test_a_terminal_ends_with_the_token_it_was_opened_with(served: Served, proof: str) -> None:
     session = served.site.start("--team", "solo", "--command", "cat")
     headers = {"Authorization": f"Bearer {served.token}"}
-    if proof == "cookie":
-        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in _signed_in(served).cookies.items())}
+    if proof == "page":
+        headers = {"Authorization": f"Bearer {page_of(served).bearer}"}
     url = f"{served.url.replace('http', 'ws')}/sessions/{session}/agents/00/terminal"
     with connect_websocket(url, additional_headers=headers, origin=Origin(served.url), proxy=None) as terminal:
         terminal.recv(timeout=30)
@@ -143,9 +144,9 @@ def _type_until_closed(terminal: ClientConnection) -> None:
 
 
 def test_a_damaged_token_admits_no_caller(served: Served) -> None:
-    """Whatever is in the file: it could be guessed, and so could every cookie made with it."""
+    """Whatever is in the file: it could be guessed, and so could every browser signed in with it."""
     path = served.site.path("sessions", ".mas", "server", "token")
-    browser = _signed_in(served)
+    browser = page_of(served).client
     for damage in (b"", b"\n", b"short\n", b"\0" * 65, b" " * 65, b"\xff" * 65, served.token.encode() + b"\nmore\n"):
         with open(path, "wb") as file:
             file.write(damage)
@@ -293,7 +294,7 @@ class TestAgents:
         assert allowed < known
         hidden = {("get", path) for path in ("/docs", "/openapi.json", "/nowhere")} | {("post", "/logout")}
         for verb, path in sorted(known - allowed | hidden):
-            if path == "/health":
+            if path in ("/health", "/browser/hello", "/browser/bearer"):
                 continue
             filled = path.format(sessionId=team, agent=agents[0], messageId="m-1", channel="0")
             answer = agent.request(verb, filled, json={} if verb == "post" else None)
@@ -359,14 +360,8 @@ def _calls(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield verb, path
 
 
-def _signed_in(served: Served) -> httpx.Client:
-    client = served.client("")
-    assert client.get(served.client().post("/login-codes").json()["url"]).status_code == 303
-    return client
-
-
 def _access_of(site: Site) -> Access:
-    return Access(Secrets(Layout(site.root)), lambda: 0.0, lambda: 0.0)
+    return Access(Secrets(Layout(site.root)))
 
 
 def _access(served: Served) -> Access:

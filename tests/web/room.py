@@ -21,6 +21,7 @@ class Room:
     def sign_in(self) -> None:
         """As a person does: by the address that `mas url` prints."""
         self.page.goto(self.served.on_socket().post("/login-codes").json()["url"])
+        self.is_live()
 
     def start(self, team: str, name: str) -> str:
         """A session that was started elsewhere, as most are."""

@@ -226,7 +226,7 @@ def test_files_of_any_name_and_kind_open(looking: Room, team: str) -> None:
     looking.go("sessions", team, "files", "unit", "22", "loaf.bin")
     expect(page.get_by_text("This is not a text file")).to_be_visible()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
+        page.get_by_role("button", name="Download").click()
     assert os.path.getsize(download.value.path()) == 256 * 20_000
     looking.go("sessions", team, "files", "unit", "22", "long.txt")
     expect(page.get_by_text("Large: this is 0 B to 524 kB of 1.1 MB.")).to_be_visible()
@@ -254,5 +254,5 @@ def test_files_are_read(looking: Room, team: str) -> None:
     looking.page.get_by_role("button", name="Difference from template").click()
     expect(looking.page.locator(".diff .is-new")).to_have_text("+ A line of its own")
     with looking.page.expect_download() as download:
-        looking.page.get_by_role("link", name="Download").click()
+        looking.page.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "ROLE.md"

@@ -7,8 +7,9 @@ import { later } from "./parts/later.tsx";
 import { Shell } from "./parts/Shell.tsx";
 import { ApprovalsPage } from "./pages/Approvals.tsx";
 import { SessionsPage } from "./pages/Sessions.tsx";
-import { SignIn } from "./pages/SignIn.tsx";
+import { NotHere, SignIn } from "./pages/SignIn.tsx";
 import { StartPage } from "./pages/Start.tsx";
+import { Door } from "./protocol/door.ts";
 import { useCell, useRoute } from "./state/hooks.ts";
 import { Mas, MasContext, useMas } from "./state/mas.ts";
 import { notifyOf } from "./state/notify.ts";
@@ -26,7 +27,7 @@ function Page(): ReactNode {
   const { live } = useMas();
   const link = useCell(live.connection);
   const route = useRoute();
-  if (link === "signed-out") return <SignIn />;
+  if (link === "signed-out" || link === "stranger") return <SignIn why={link} />;
   return (
     <Shell>
       {route.page === "sessions" && <SessionsPage />}
@@ -39,9 +40,11 @@ function Page(): ReactNode {
   );
 }
 
-const mas = new Mas();
 const place = document.getElementById("page");
-if (place) {
+if (place && !Door.isPossible) {
+  createRoot(place).render(<NotHere />);
+} else if (place) {
+  const mas = new Mas();
   createRoot(place).render(
     <StrictMode>
       <MasContext value={mas}>

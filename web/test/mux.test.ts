@@ -59,17 +59,20 @@ class Shown implements Sink {
 
 function opened(): { mux: Mux; wires: FakeWire[]; wire: () => FakeWire } {
   const wires: FakeWire[] = [];
-  const mux = new Mux(() => {
+  const mux = new Mux(async () => {
     wires.push(new FakeWire());
     return wires.at(-1) as FakeWire;
   });
   return { mux, wires, wire: () => wires.at(-1) as FakeWire };
 }
 
-test("a screen is the frame behind its announcement, all else is what the agent prints", () => {
+const dialled = (): Promise<void> => new Promise((done) => setTimeout(done));
+
+test("a screen is the frame behind its announcement, all else is what the agent prints", async () => {
   const { mux, wire } = opened();
   const shown = new Shown();
   const channel = mux.subscribe("s", "21", shown);
+  await dialled();
   wire().open();
   assert.deepEqual(wire().sent, [{ type: "subscribe", channel: channel.number, sessionId: "s", agent: "21" }]);
   wire().say({ type: "screen", channel: channel.number, columns: 100, rows: 30 });
@@ -80,10 +83,11 @@ test("a screen is the frame behind its announcement, all else is what the agent 
   assert.deepEqual(shown.all, ["live", "screen 100x30 5", "data 7", "end 3"]);
 });
 
-test("what was drawn is acknowledged in pieces of 64 kB, and only once it was drawn", () => {
+test("what was drawn is acknowledged in pieces of 64 kB, and only once it was drawn", async () => {
   const { mux, wire } = opened();
   const shown = new Shown();
   const { number } = mux.subscribe("s", "21", shown);
+  await dialled();
   wire().open();
   for (let piece = 0; piece < 3; piece += 1) wire().pour(number, 30 << 10);
   assert.deepEqual(wire().acks(), []);
@@ -98,6 +102,7 @@ test("after a break everything is subscribed again, and nothing from before is a
   const { mux, wires, wire } = opened();
   const shown = new Shown();
   const channel = mux.subscribe("s", "21", shown);
+  await dialled();
   wire().open();
   channel.resize(80, 24);
   wire().pour(channel.number, 100 << 10);
@@ -105,6 +110,7 @@ test("after a break everything is subscribed again, and nothing from before is a
   assert.equal(shown.all.at(-1), "away");
   assert.equal(channel.type("x"), false);
   await until(() => wires.length === 2);
+  await dialled();
   wire().open();
   shown.draw();
   assert.deepEqual(wire().sent, [
@@ -114,10 +120,11 @@ test("after a break everything is subscribed again, and nothing from before is a
   channel.close();
 });
 
-test("keys go out behind the channel's number, high byte first, in frames the server takes", () => {
+test("keys go out behind the channel's number, high byte first, in frames the server takes", async () => {
   const { mux, wire } = opened();
   let channel = mux.subscribe("s", "00", new Shown());
   for (let more = 0; more < 300; more += 1) channel = mux.subscribe("s", "21", new Shown());
+  await dialled();
   wire().open();
   const before = wire().sent.length;
   channel.type("é".repeat(10_000));
@@ -129,6 +136,7 @@ test("keys go out behind the channel's number, high byte first, in frames the se
 test("the last to leave closes the connection, and it is not opened again", async () => {
   const { mux, wires, wire } = opened();
   const channel = mux.subscribe("s", "21", new Shown());
+  await dialled();
   wire().open();
   channel.close();
   assert.equal(wire().readyState, 3);

@@ -115,7 +115,8 @@ def _describe(app: FastAPI) -> None:
             parts["schemas"] = schemas | {"Problem": Problem.model_json_schema()}
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"token": []}]
-            schema["paths"]["/health"]["get"]["security"] = []
+            for verb, path in (("get", "/health"), ("post", "/browser/hello"), ("post", "/browser/bearer")):
+                schema["paths"][path][verb]["security"] = []
             for unused in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(unused, None)
         return app.openapi_schema or schema

@@ -34,7 +34,7 @@ def page(description: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
         f"<h1>{escape(title)}</h1><p>{escape(description['info'].get('description', ''))}</p>"
-        '<p>The same for programs: <a href="/openapi.json">openapi.json</a></p>'
+        "<p>The same for programs: <code>GET /openapi.json</code></p>"
         f"{body}</html>"
     )
 

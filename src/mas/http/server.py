@@ -9,7 +9,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -110,7 +111,7 @@ def _serve(parts: ServerParts, options: Options, ready: Callable[[ServerInfo], N
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn sends itself the signal again once it has ended; there is still something to put away.
         signal.signal(number, lambda *_: None)
-    with open_log(parts.log, utc_now) as log:
+    with _holding_twin(address), open_log(parts.log, utc_now) as log:
 
         def listening(info: ServerInfo) -> None:
             state.supervisor.start_every(_BETWEEN_LOG_CHECKS, "log", log.check)
@@ -253,3 +254,16 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@contextmanager
+def _holding_twin(address: socket.socket) -> Iterator[None]:
+    """Meanwhile no other program has the same port at ::1, which browsers try first for `localhost`."""
+    host, port = address.getsockname()[:2]
+    with ExitStack() as held:
+        # There may be no IPv6 here, or another program was first; sign-in links name 127.0.0.1.
+        with suppress(OSError):
+            if host == _LOOPBACK[0]:
+                # It does not listen, and has no SO_REUSEADDR, with which another program could share the port.
+                held.enter_context(socket.socket(socket.AF_INET6)).bind(("::1", port))
+        yield

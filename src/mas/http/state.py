@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from threading import ExceptHookArgs
-from urllib.parse import urlsplit
 
 from mas.bootstrap import ServerParts
 from mas.http.crowd import Crowd
@@ -32,6 +31,7 @@ class ServerState:
         self.workspace = workspace
         self.mas = workspace.mas
         self.access = workspace.access
+        self.browsers = workspace.browsers
         self.url = url
         self.hosts = hosts
         self.limits = limits or ServerLimits()
@@ -53,11 +53,6 @@ class ServerState:
             workspace.courier.hear,
             self.rounds.begin_again,
         )
-
-    @property
-    def cookie(self) -> str:
-        """Browsers do not keep the cookies of two ports apart: the name has to."""
-        return f"mas-{urlsplit(self.url).port}"
 
     def thread_failed(self, failure: ExceptHookArgs) -> None:
         """A thread of the server has raised something."""

@@ -20,6 +20,7 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from mas.http.dependencies import Server, full_id
+from mas.http.guard.tickets import chosen_protocol
 from mas.http.state import ServerState
 from mas.http.viewer import Outlet, Size, Viewer, refused
 from mas.model.errors import BadInput, MasError, NotFound
@@ -43,7 +44,7 @@ class _Abuse(BadInput):
 @router.websocket("/sessions/{session_id}/agents/{agent}/terminal")
 async def terminal(websocket: WebSocket, server: Server, session_id: str, agent: str) -> None:
     """One agent's terminal."""
-    await websocket.accept()
+    await websocket.accept(chosen_protocol(websocket))
     socket = _Socket(websocket)
     try:
         viewer = _viewer(server, session_id, agent, socket)
@@ -59,7 +60,7 @@ async def terminal(websocket: WebSocket, server: Server, session_id: str, agent:
 @router.websocket("/terminals")
 async def terminals(websocket: WebSocket, server: Server) -> None:
     """The terminals of many agents."""
-    await websocket.accept()
+    await websocket.accept(chosen_protocol(websocket))
     socket = _Socket(websocket)
     async with asyncio.TaskGroup() as tasks:
         channels = _Channels(server, socket, tasks)

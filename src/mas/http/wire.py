@@ -118,6 +118,32 @@ class RepairBody(Body):
     dry_run: bool = True
 
 
+_KeyName = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The name of a key")]
+_Nonce = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="Random, from the page")]
+
+
+class HelloBody(Body):
+    """What a page asks the server to prove."""
+
+    nonce: _Nonce
+    keys: Annotated[list[_KeyName], Field(min_length=1, max_length=16)]
+
+
+class ProofBody(Body):
+    """A page's proof that it has a key: an HMAC with it of `page`, the key's name, the host, nonce and challenge."""
+
+    key: _KeyName
+    nonce: _Nonce
+    challenge: Annotated[str, Field(max_length=200, description="From the server's greeting")]
+    proof: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class TicketBody(Body):
+    """The address that a ticket opens."""
+
+    target: Annotated[str, Field(pattern="^/", max_length=16_384, description="A path with its query")]
+
+
 class Problem(BaseModel):
     """Why a request was refused (RFC 9457); `code` is stable and for programs, `detail` is for people."""
 

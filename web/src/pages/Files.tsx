@@ -127,7 +127,7 @@ function Title({ file, size }: { file: string; size?: number | undefined }): Rea
 
 function Download({ detail, file }: { detail: SessionDetail; file: string }): ReactNode {
   const mas = useMas();
-  return <a className="button" href={mas.downloadHref(detail.sessionId, file)} download>Download</a>;
+  return <button type="button" onClick={() => void mas.download(detail.sessionId, file)}>Download</button>;
 }
 
 function Pieces({ part, go }: { part: Part; go: (from: number) => void }): ReactNode {

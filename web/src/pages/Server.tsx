@@ -26,8 +26,8 @@ export default function ServerPage(): ReactNode {
         <h1>Server</h1>
         <span className="quiet" role="status">{health.value ? said(health.value) : health.problem ? health.problem.message : "…"}</span>
         <span className="grow" />
-        <a className="button" href="/docs">API</a>
-        <button type="button" onClick={() => void mas.api.post("/logout").finally(() => location.reload())}>Sign out</button>
+        <button type="button" onClick={() => void mas.open("/docs", { target: "_blank" })}>API</button>
+        <button type="button" onClick={() => void mas.signOut()}>Sign out</button>
       </div>
       <Plots />
       <h2>Checks</h2>

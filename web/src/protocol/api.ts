@@ -5,6 +5,8 @@ export interface FieldError {
   what: string;
 }
 
+export type Out = "signed-out" | "stranger";
+
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -17,9 +19,9 @@ export class Problem extends Error {
     this.name = "Problem";
   }
 
-  /** Whether the browser has to sign in (again). */
-  get isSignedOut(): boolean {
-    return this.status === 401;
+  /** Whether nothing more can be asked for: the browser has to sign in (again), or this is not its server. */
+  get out(): Out | null {
+    return this.status === 401 ? "signed-out" : this.code === "stranger" ? "stranger" : null;
   }
 
   /** Whether the same call may succeed later, with nothing changed. */
@@ -39,7 +41,7 @@ export function path(words: TemplateStringsArray, ...values: string[]): string {
 export class Api {
   constructor(
     private readonly fetching: Fetch,
-    private readonly signedOut: () => void = () => undefined,
+    private readonly signedOut: (why: Out) => void = () => undefined,
   ) {}
 
   get<T>(where: string, query: Query = {}): Promise<T> {
@@ -78,17 +80,23 @@ export class Api {
   }
 
   private async call(where: string, init: RequestInit = {}): Promise<Response> {
-    let answer: Response;
+    const answer = await this.fetched(where, init);
+    if (answer.ok) return answer;
+    throw this.noticed(await refusal(answer));
+  }
+
+  private async fetched(where: string, init: RequestInit): Promise<Response> {
     try {
-      answer = await this.fetching(where, { credentials: "same-origin", cache: "no-store", ...init });
+      return await this.fetching(where, { credentials: "omit", cache: "no-store", ...init });
     } catch (error) {
       if (init.signal?.aborted) throw error;
-      throw new Problem(0, "unreachable", "The server does not answer", "mas serve");
+      throw error instanceof Problem ? this.noticed(error) : new Problem(0, "unreachable", "The server does not answer", "mas serve");
     }
-    if (answer.ok) return answer;
-    const problem = await refusal(answer);
-    if (problem.isSignedOut) this.signedOut();
-    throw problem;
+  }
+
+  private noticed(problem: Problem): Problem {
+    if (problem.out) this.signedOut(problem.out);
+    return problem;
   }
 }
 

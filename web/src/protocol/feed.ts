@@ -1,6 +1,6 @@
 // Follows `/events` for as long as the page lives: goes on where it left off, whatever happens to server or laptop.
 
-import { Problem, type Api } from "./api.ts";
+import { Problem, type Api, type Out } from "./api.ts";
 import { Patience } from "./retry.ts";
 import { Blocks } from "./sse.ts";
 import type { MasEvent } from "./shapes.ts";
@@ -8,7 +8,7 @@ import type { MasEvent } from "./shapes.ts";
 // The server says something at least every 15 seconds.
 const SILENCE = 40_000;
 
-export type Link = "connecting" | "live" | "reconnecting" | "signed-out";
+export type Link = "connecting" | "live" | "reconnecting" | Out;
 
 export interface Hearing {
   event(event: MasEvent): void;
@@ -86,9 +86,9 @@ export class Feed {
         this.hearing.alive?.();
       }
     } catch (error) {
-      if (error instanceof Problem && error.isSignedOut) {
+      if (error instanceof Problem && error.out) {
         clearTimeout(watchdog);
-        if (this.attempt === attempt) this.hearing.link("signed-out");
+        if (this.attempt === attempt) this.hearing.link(error.out);
         return;
       }
     }

@@ -110,10 +110,12 @@ export class Mux {
   private wire: Wire | null = null;
   private readonly channels = new Map<number, Channel>();
   private next = 0;
+  /** The connection that is open or being opened; another one each time. */
+  private turn: symbol | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly patience = new Patience();
 
-  constructor(private readonly dial: () => Wire) {}
+  constructor(private readonly dial: () => Promise<Wire>) {}
 
   get isOpen(): boolean {
     return this.wire?.readyState === OPEN;
@@ -125,7 +127,7 @@ export class Mux {
     const channel = new Channel(this, this.next, sessionId, agent, sink);
     this.channels.set(channel.number, channel);
     if (this.isOpen) channel.begin();
-    else if (!this.wire && this.timer === undefined) this.connect();
+    else if (!this.turn && this.timer === undefined) this.connect();
     return channel;
   }
 
@@ -162,7 +164,15 @@ export class Mux {
 
   private connect(): void {
     this.timer = undefined;
-    const wire = this.dial();
+    const turn = Symbol();
+    this.turn = turn;
+    this.dial().then(
+      (wire) => (this.turn === turn ? this.use(wire) : wire.close()),
+      () => this.turn === turn && this.later(),
+    );
+  }
+
+  private use(wire: Wire): void {
     this.wire = wire;
     wire.binaryType = "arraybuffer";
     wire.onopen = () => {
@@ -177,8 +187,13 @@ export class Mux {
       if (this.wire !== wire) return;
       this.wire = null;
       for (const channel of this.channels.values()) channel.sink.live(false);
-      this.timer = setTimeout(() => this.connect(), this.patience.next());
+      this.later();
     };
+  }
+
+  private later(): void {
+    this.turn = null;
+    this.timer = setTimeout(() => this.connect(), this.patience.next());
   }
 
   private hangUp(): void {
@@ -186,6 +201,7 @@ export class Mux {
     this.timer = undefined;
     const { wire } = this;
     this.wire = null;
+    this.turn = null;
     for (const channel of this.channels.values()) channel.sink.live(false);
     wire?.close();
   }

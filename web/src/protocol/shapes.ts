@@ -37,6 +37,9 @@ export type UnitBody = Schemas["UnitBody"];
 export type AgentBody = Schemas["AgentBody"];
 export type MessageBody = Schemas["MessageBody"];
 export type RestartBody = Schemas["RestartBody"];
+export type Greeting = Schemas["Greeting"];
+export type PageAccess = Schemas["PageAccess"];
+export type Ticket = Schemas["Ticket"];
 export type Diagnosis = Schemas["Diagnosis"];
 export type MasEvent = Schemas["EventFieldsPage"]["events"][number];
 /** The events of one kind. */

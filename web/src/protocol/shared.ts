@@ -5,7 +5,7 @@
 // from the event it received last. Every event names the one before it, so that a tab that missed one notices. A leader
 // that has fallen silent, as tabs in the background of a phone do, loses the lock to a tab that is visible.
 
-import type { Api } from "./api.ts";
+import type { Api, Out } from "./api.ts";
 import { Feed, type Hearing, type Link } from "./feed.ts";
 import type { MasEvent } from "./shapes.ts";
 
@@ -16,8 +16,8 @@ export type Word =
   | { say: "event"; event: MasEvent; before: string | null }
   /** It was begun, or something was missed for good. */
   | { say: "anew"; last: string | null }
-  /** This browser is signed out. */
-  | { say: "out" };
+  /** This browser is signed out, or the server is not its own. */
+  | { say: "out"; why: Out };
 
 /** Tells all other tabs. */
 export interface Channel {
@@ -90,11 +90,21 @@ export class SharedFeed {
     this.wait(this.patient.answer);
   }
 
-  /** The server does not know this browser (any more): all its tabs have the same cookie. */
-  signOut(): void {
+  /** The server does not know this browser (any more), or this browser not the server: all its tabs have the same keys. */
+  signOut(why: Out = "signed-out"): void {
     if (this.isOut) return;
-    this.channel.post({ say: "out" });
-    this.goOut();
+    this.channel.post({ say: "out", why });
+    this.goOut(why);
+  }
+
+  /** Begin again: somebody says that this browser is signed in, or the server its own. */
+  again(): void {
+    if (!this.isOut) return;
+    this.isOut = false;
+    this.link = "connecting";
+    this.hearing.link(this.link);
+    this.wait(this.patient.silence);
+    this.queue();
   }
 
   close(): void {
@@ -145,13 +155,13 @@ export class SharedFeed {
     this.stepDown?.();
   }
 
-  private goOut(): void {
+  private goOut(why: Out): void {
     this.isOut = true;
     this.isLoaded = false;
     this.last = null;
     clearTimeout(this.doubt);
     this.end();
-    this.hearing.link("signed-out");
+    this.hearing.link(why);
   }
 
   private pass(event: MasEvent): void {
@@ -167,8 +177,8 @@ export class SharedFeed {
   }
 
   private turned(link: Link): void {
-    if (link === "signed-out") {
-      this.signOut();
+    if (link === "signed-out" || link === "stranger") {
+      this.signOut(link);
       return;
     }
     this.link = link;
@@ -192,7 +202,7 @@ export class SharedFeed {
   private told(word: Word): void {
     if (this.isClosed) return;
     if (word.say === "out") {
-      if (!this.isOut) this.goOut();
+      if (!this.isOut) this.goOut(word.why);
     } else if (word.say === "ask") {
       if (this.feed) this.answer(this.feed);
     } else if (!this.feed && (!this.isOut || word.say === "anew")) {

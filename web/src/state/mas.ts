@@ -2,8 +2,11 @@
 
 import { createContext, useContext } from "react";
 import { Api, path } from "../protocol/api.ts";
+import { Door } from "../protocol/door.ts";
+import type { Hearing } from "../protocol/feed.ts";
 import { Mux, type Wire } from "../protocol/mux.ts";
 import { SharedFeed } from "../protocol/shared.ts";
+import { BrowserKeys } from "./keys.ts";
 import { Live } from "./live.ts";
 import { Notices } from "./notices.ts";
 import { Sampler } from "./sampler.ts";
@@ -13,7 +16,10 @@ import { channelOfTabs, lockOfTabs } from "./tabs.ts";
 const TICK = 5000;
 const SLEPT = 20_000;
 
+const TERMINALS = "/terminals";
+
 export class Mas {
+  readonly door: Door;
   readonly api: Api;
   readonly live: Live;
   readonly feed: SharedFeed;
@@ -22,14 +28,28 @@ export class Mas {
   readonly notices = new Notices();
 
   constructor() {
-    this.api = new Api(
-      (where, init) => fetch(where, init),
-      () => this.feed.signOut(),
-    );
+    this.door = new Door((where, init) => fetch(where, init), new BrowserKeys(), location.host, takeCode());
+    this.api = new Api(this.door.fetch, (why) => this.feed.signOut(why));
     this.live = new Live(this.api);
     this.sampler = new Sampler(this.api, () => !document.hidden);
-    this.feed = new SharedFeed(this.api, this.live, lockOfTabs(), channelOfTabs(), () => !document.hidden);
-    this.mux = new Mux(() => new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/terminals`) as Wire);
+    const { live, door } = this;
+    const hearing: Hearing = {
+      event: (event) => live.event(event),
+      connected: (fresh) => live.connected(fresh),
+      link: (link) => {
+        door.heard(link);
+        live.link(link);
+      },
+    };
+    this.feed = new SharedFeed(this.api, hearing, lockOfTabs(), channelOfTabs(), () => !document.hidden);
+    this.mux = new Mux(() => this.dial());
+  }
+
+  private async dial(): Promise<Wire> {
+    const ticket = await this.door.ticket(TERMINALS);
+    const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}${TERMINALS}`, ["mas", `ticket.${ticket}`]);
+    socket.addEventListener("close", () => this.door.doubt());
+    return socket as Wire;
   }
 
   start(): void {
@@ -50,14 +70,50 @@ export class Mas {
 
   /** Try everything again at once. */
   wake(): void {
+    this.door.doubt();
     this.feed.retry();
     this.mux.retry();
   }
 
-  /** Where the whole of a file can be had. */
-  downloadHref(session: string, file: string): string {
-    return `${path`/sessions/${session}/download`}?path=${encodeURIComponent(file)}`;
+  /** Begin again, after this browser was signed out or the server was not its own. */
+  again(): void {
+    this.door.again();
+    this.feed.again();
+    this.mux.retry();
   }
+
+  async signOut(): Promise<void> {
+    try {
+      await this.door.signOut();
+      this.feed.signOut();
+    } catch (error) {
+      this.notices.fail("Sign out", error);
+    }
+  }
+
+  /** Save the whole of a file. */
+  async download(session: string, file: string): Promise<void> {
+    await this.open(`${path`/sessions/${session}/download`}?path=${encodeURIComponent(file)}`, { download: "" });
+  }
+
+  /** Have the browser itself open something of the server's. */
+  async open(target: string, how: { download?: string; target?: string } = {}): Promise<void> {
+    try {
+      const ticket = await this.door.ticket(target);
+      const href = `${target}${target.includes("?") ? "&" : "?"}ticket=${ticket}`;
+      Object.assign(document.createElement("a"), { href, rel: "noopener", ...how }).click();
+    } catch (error) {
+      this.notices.fail("Open", error);
+    }
+  }
+}
+
+/** The code of a sign-in link, which stays neither in the address nor in the history. */
+function takeCode(): string | null {
+  if (location.pathname !== "/login") return null;
+  const code = /[#?&]code=([0-9a-f]+)/.exec(location.search + location.hash)?.[1] ?? null;
+  history.replaceState(null, "", "/");
+  return code;
 }
 
 export const MasContext = createContext<Mas | null>(null);

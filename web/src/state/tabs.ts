@@ -3,7 +3,7 @@
 import type { Channel, Lock, Word } from "../protocol/shared.ts";
 
 // Tabs of another version of the page may speak otherwise.
-const NAME = "mas-events-1";
+const NAME = "mas-events-2";
 
 export function lockOfTabs(): Lock {
   // Browsers have locks for pages of this machine, and for those that came encrypted.

@@ -11,16 +11,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mas.http.errors import problem, refuse
 from mas.http.guard.record import arrival_of, client_of, method_of
+from mas.http.guard.tickets import shown_host, ticket_in
 from mas.http.limits import ServerLimits
 from mas.http.page import ASSETS
 from mas.http.peer import Entrance
+from mas.model.browser import PAGE_BEARER
 from mas.model.errors import Forbidden, MasError, NotSignedIn, TooMuch
 from mas.model.principal import NOBODY, OWNER, Principal
 from mas.service.access import Access
+from mas.service.browsers import Browsers
 
 # The page holds nothing but itself: what it shows it has to ask for, and for that it has to sign in.
 _HEALTH = "/health"
-_OPEN = {"/", _HEALTH, "/login", "/favicon.ico"}
+_OPEN = {"/", _HEALTH, "/login", "/favicon.ico", "/browser/hello", "/browser/bearer"}
 # What an agent's token is good for, in its own session only.
 _FOR_AGENTS = tuple(
     (method, re.compile(path))
@@ -85,7 +88,7 @@ class HostCheck:
 
 
 def check_origin(request: HTTPConnection) -> None:
-    """A page of another site may not speak to us with its visitor's cookie, nor read our answers."""
+    """A page of another site may not use this server, nor read its answers."""
     origin = request.headers.get("origin")
     if origin is None:
         return
@@ -98,35 +101,49 @@ def check_origin(request: HTTPConnection) -> None:
 
 
 class TokenCheck:
-    """Finds the caller: `principal` of the request's state, None if unknown."""
+    """Finds the caller: `principal` of the request's state, None if unknown; and `browser`, if it is a page of ours."""
 
-    def __init__(self, access: Access, cookie: str) -> None:
+    def __init__(self, access: Access, browsers: Browsers) -> None:
         self._access = access
-        self._cookie = cookie
+        self._browsers = browsers
 
     def __call__(self, request: HTTPConnection) -> None:
-        request.state.principal = self._who(request)
+        request.state.browser = browser = self._browser(request)
+        if browser:
+            _check_site(request)
+        request.state.principal = OWNER if browser else self._who(request)
 
     def is_still_good(self, request: HTTPConnection) -> bool:
-        """Whether what was shown to come in is good even now."""
+        """Whether what was shown to come in is good even now; a page stays in until it is signed out."""
         principal: Principal = request.state.principal
+        browser: str | None = request.state.browser
         try:
+            if browser:
+                return self._browsers.knows(browser, shown_host(request))
             return principal is NOBODY or self._who(request) == principal
         except MasError:
             return False
 
+    def _browser(self, request: HTTPConnection) -> str | None:
+        bearer = _bearer(request)
+        if bearer is not None and bearer.startswith(f"{PAGE_BEARER}."):
+            return self._browsers.bearer_of(bearer, shown_host(request))
+        target, ticket = ticket_in(request)
+        is_shown = ticket != "" and bearer is None
+        return self._browsers.spend_ticket(ticket, shown_host(request), target) if is_shown else None
+
     def _who(self, request: HTTPConnection) -> Principal | None:
-        word, _, token = request.headers.get("authorization", "").partition(" ")
-        if word.lower() == "bearer":
-            return self._access.who(token.strip())
-        if self._access.knows_cookie(request.cookies.get(self._cookie, "")):
-            _check_site(request)
-            return OWNER
-        return None
+        bearer = _bearer(request)
+        return self._access.who(bearer) if bearer is not None else None
+
+
+def _bearer(request: HTTPConnection) -> str | None:
+    word, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if word.lower() == "bearer" else None
 
 
 def _check_site(request: HTTPConnection) -> None:
-    """A cookie goes along with whatever a page of another port of this machine asks for: only ours may use it."""
+    """What only our own page has comes from our own page."""
     headers = request.headers
     # A browser names the page's origin with everything that changes something; others have tokens.
     if method_of(request.scope) not in _SAFE and "origin" not in headers:

@@ -30,7 +30,7 @@ class Guard:
     def __init__(self, app: ASGIApp, server: ServerState, keep: Keep) -> None:
         """`keep` gets the record of every request that is over."""
         limits = server.limits
-        tokens = TokenCheck(server.access, server.cookie)
+        tokens = TokenCheck(server.access, server.browsers)
         checks = (
             check_peer,
             HostCheck(server.hosts),

@@ -1,4 +1,4 @@
-"""Ends a stream when its token or cookie is no longer valid: a stream may last for days."""
+"""Ends a stream when its token is no longer valid, or its browser signed out: a stream may last for days."""
 
 from __future__ import annotations
 
