@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
 import sys
 import time
 from itertools import count
+from tempfile import mkstemp
 
 from tests.site import Site, until
 from websockets.sync.client import ClientConnection, connect
@@ -124,8 +124,9 @@ class _Loud:
 
 
 def start_solo(site: Site, argv: list[str]) -> SessionId:
-    program = os.path.join(site.directory, f"{os.path.basename(argv[0])}.sh")
-    with open(program, "w", encoding="utf-8") as file:
+    # A file for each: a shell that has not read its own yet would read nothing while the next one is written.
+    descriptor, program = mkstemp(".sh", dir=site.directory)
+    with open(descriptor, "w", encoding="utf-8") as file:
         file.write(f"exec {shlex.join(argv)}\n")
     session = site.local(ServerMode.DEFAULT).start(Run(team=team_named("solo"), command=f"/bin/sh {program}"))
     until_started(site, session)

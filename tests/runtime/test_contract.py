@@ -184,6 +184,40 @@ def test_a_server_that_cannot_be_looked_at_hides_only_its_own_teams(ground: Grou
     assert [pane.pane for pane in found[place] or ()] == list(panes.values())
 
 
+def test_a_look_that_is_broken_off_leaves_no_client_though_its_server_hangs(bare: Site) -> None:
+    ground = Ground(bare, ServerMode.DEFAULT)
+    places = [ground.solo(name=f"mas-0000000{number}")[0] for number in range(2)]
+    server = Tmux(places[0].socket, False, bare.env).pid() or 0
+
+    def asks() -> bool:
+        return any("list-sessions" in words for words in bare.commands())
+
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with ground.runtime.looking(places):
+            until(asks, "a client that asks")
+        assert not asks()
+    finally:
+        os.kill(server, signal.SIGCONT)
+    with ground.runtime.looking(places) as found:
+        assert found() == dict.fromkeys(places, True)
+
+
+def test_a_team_on_its_own_server_is_alive_only_where_its_socket_leads_there(bare: Site) -> None:
+    ground = Ground(bare, ServerMode.SESSION)
+    place, _ = ground.solo()
+    aside = f"{place.socket}.aside"
+    os.rename(place.socket, aside)
+    assert ground.runtime.alive([place]) == {place: False}
+    os.symlink("nowhere", place.socket)
+    assert ground.runtime.alive([place]) == {place: False}
+    os.unlink(place.socket)
+    os.symlink(aside, place.socket)
+    assert ground.runtime.alive([place]) == {place: True}
+    os.replace(aside, place.socket)
+    assert ground.runtime.alive([place]) == {place: True}
+
+
 def test_closing_one_team_leaves_the_others(ground: Ground) -> None:
     first, _ = ground.solo(name="mas-00000001")
     second, _ = ground.solo(name="mas-00000002")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from mas.model.session import AgentRun, Session, Status
 from mas.model.team import team_named
 from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout
+from mas.store.session import session_files
 from mas.store.session.session_files import Records
 from tests.model.policies import ISOLATIONS, SESSION_LIMITS
 from tests.site import short_directory, until
@@ -173,6 +175,67 @@ def test_every_torn_file_is_damage_and_not_whole(layout: Layout, records: Record
         if record[cut - 1 : cut] != b"\n":
             assert not records.is_whole(ID)
         assert records.damage(a_session(ID))[0].path == paths.record
+
+
+def test_files_that_were_found_whole_twice_are_not_read_a_third_time(
+    layout: Layout, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.save(a_session(ID))
+    reads: list[str] = []
+
+    def noted(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(session_files, "read_file", noted)
+    looked = Records(layout)
+
+    def nothing_was_read() -> bool:
+        reads.clear()
+        return looked.is_whole(ID) and not reads
+
+    assert not nothing_was_read()
+    until(nothing_was_read, "files that are remembered")
+    for path in (layout.session(ID).metadata, layout.session(ID).record):
+        os.chmod(path, 0o640)
+        assert not nothing_was_read()
+        until(nothing_was_read, "files that are remembered again")
+
+
+def _overwritten(path: str, data: bytes) -> None:
+    put(os.path.dirname(path), path, data)
+
+
+def _replaced(path: str, data: bytes) -> None:
+    os.replace(put(os.path.dirname(path), "other", data), path)
+
+
+def _removed(path: str, data: bytes) -> None:
+    os.unlink(path)
+
+
+def _linked(path: str, data: bytes) -> None:
+    os.rename(path, f"{path}.real")
+    os.symlink(f"{path}.real", path)
+
+
+@pytest.mark.parametrize("damage", [_overwritten, _replaced, _removed, _linked])
+@pytest.mark.parametrize("remember", [False, True])
+def test_damage_to_files_that_are_remembered_is_seen_though_size_and_time_are_the_same(
+    layout: Layout, records: Records, remember: bool, damage: Callable[[str, bytes], None]
+) -> None:
+    records.save(a_session(ID))
+    looked = Records(layout, remember)
+    for path in (layout.session(ID).metadata, layout.session(ID).record):
+        until(lambda: looked.is_whole(ID) and looked._seen[ID], "files that are remembered")
+        before, content = os.lstat(path), read(path)
+        damage(path, b"garbage" + content[len(b"garbage") :])
+        if os.path.isfile(path):
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert not looked.is_whole(ID)
+        assert not looked.is_whole(ID)
+        _replaced(path, content)
+        assert looked.is_whole(ID)
 
 
 def test_a_process_that_remembers_what_it_read_misses_no_change(layout: Layout, records: Records) -> None:

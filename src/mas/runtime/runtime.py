@@ -122,6 +122,10 @@ class Runtime(Protocol):
         """Which teams are there, under whatever name; None where it could not be found out."""
         ...
 
+    def looking(self, places: Iterable[Place]) -> AbstractContextManager[Callable[[], dict[Place, bool | None]]]:
+        """Begin to ask which teams are there; the function waits for what `alive` returns. Other work fits between."""
+        ...
+
     def panes(self, place: Place) -> list[PaneState]:
         """The panes of one team, wherever they are, and others in its tmux session; none if that does not exist."""
         ...

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
-from mas.runtime.tmux import Command, Tmux, TmuxFailed
+from mas.runtime.tmux import Command, PreparedClient, Tmux, TmuxFailed
 from mas.settings import ServerMode, Settings
 
 if TYPE_CHECKING:
@@ -78,7 +78,17 @@ class Servers:
 
     def is_own(self, socket: str, name: str) -> bool:
         """Whether a server was made for that one session of this workspace, and lives exactly as long as it."""
-        return socket == self._private(name) and not os.path.lexists(f"{socket}{_LEFT}")
+        return socket in self.own({socket: name})
+
+    def own(self, names: Mapping[str, str]) -> set[str]:
+        """Which of these sockets, each with its session's name, are such a server's: by one look at their directory."""
+        ours = [socket for socket, name in names.items() if socket == self._private(name)]
+        there: set[str] = set()
+        for directory in {os.path.dirname(socket) for socket in ours}:
+            # Where it cannot be looked at, the servers themselves are asked.
+            with suppress(OSError), os.scandir(directory) as entries:
+                there |= {entry.path for entry in entries if not entry.is_symlink()}
+        return {socket for socket in ours if socket in there and f"{socket}{_LEFT}" not in there}
 
     def closed(self, server: Tmux, name: str) -> None:
         """Note that a server of ours outlives its session, with panes of a person's; else clear up after it."""
@@ -158,7 +168,7 @@ class Servers:
 
     def _private(self, name: str) -> str:
         """A socket of our own: beside the sessions, or in a short place where that path is too long."""
-        path = os.path.join(self._sockets, f"{name}.sock")
+        path = f"{self._sockets}/{name}.sock"
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
         import hashlib
@@ -197,10 +207,13 @@ def sessions_at(server: Tmux) -> frozenset[str]:
     return frozenset(look(server, ["list-sessions", "-F", "#{session_name}"]).splitlines())
 
 
-def look(server: Tmux, listing: Command) -> str:
-    """What a server lists; nothing if it has ended since it was seen to listen, or has no tmux session to list from."""
+def look(server: Tmux, listing: Command, asked: PreparedClient | None = None) -> str:
+    """What a server lists; nothing if it has ended since it was seen to listen, or has no tmux session to list from.
+
+    It may have been `asked` before.
+    """
     try:
-        return server.run(listing)
+        return asked.finish() if asked else server.run(listing)
     except TmuxFailed:
         if server.listening() and (listing[0] == "list-sessions" or sessions_at(server)):
             raise

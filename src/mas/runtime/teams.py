@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from mas.model.errors import AlreadyThere, BadInput, Conflict, NoTmux
 from mas.runtime.panes import (
@@ -44,7 +44,7 @@ from mas.runtime.runtime import (
     WindowPlan,
 )
 from mas.runtime.servers import Servers, look, sessions_at
-from mas.runtime.tmux import Command, Tmux, TmuxFailed, listening_sockets, quoted
+from mas.runtime.tmux import Command, PreparedClient, Tmux, TmuxFailed, listening_sockets, quoted
 from mas.settings import LEGACY_TMUX
 
 # Ends with its terminal, even where hang-ups are ignored; two words, so that tmux runs it without the user's shell.
@@ -219,27 +219,42 @@ class TmuxTeams:
             self._servers.closed(server, place.name)
 
     def alive(self, places: Iterable[Place]) -> dict[Place, bool | None]:
+        with self.looking(places) as found:
+            return found()
+
+    @contextmanager
+    def looking(self, places: Iterable[Place]) -> Iterator[Callable[[], dict[Place, bool | None]]]:
+        by_socket = _by_socket(places)
+        asked: dict[str, PreparedClient] = {}
+        with ExitStack() as clients:
+            for socket, there in by_socket.items():
+                # A server with one session is mostly that session's own, and not asked at all.
+                if len(there) > 1 and (client := self._servers.at(socket).prepare(HOMES)):
+                    clients.callback(client.cancel)
+                    asked[socket] = client
+            yield lambda: self._alive(by_socket, asked)
+
+    def _alive(
+        self, by_socket: dict[str, list[Place]], asked: Mapping[str, PreparedClient]
+    ) -> dict[Place, bool | None]:
         found: dict[Place, bool | None] = {}
-        heard = listening_sockets()
-        for socket, there in _by_socket(places).items():
-            if socket in heard and self._is_for_one(socket, there) and os.path.exists(socket):
+        own = self._servers.own({socket: there[0].name for socket, there in by_socket.items() if len(there) == 1})
+        heard = listening_sockets() if own else frozenset()
+        for socket, there in by_socket.items():
+            if socket in own and socket in heard:
                 found[there[0]] = True
             else:
-                found.update(self._alive_at(socket, there))
+                found.update(self._alive_at(socket, there, asked.get(socket)))
         return found
 
-    def _is_for_one(self, socket: str, places: list[Place]) -> bool:
-        """Whether the server is one session's own and lives exactly as long as the session."""
-        return len(places) == 1 and self._servers.is_own(socket, places[0].name)
-
-    def _alive_at(self, socket: str, places: list[Place]) -> dict[Place, bool | None]:
+    def _alive_at(self, socket: str, places: list[Place], asked: PreparedClient | None) -> dict[Place, bool | None]:
         server = self._servers.at(socket)
         try:
             if not server.listening():
                 return dict.fromkeys(places, False)
-            if self._is_for_one(socket, places):
+            if len(places) == 1 and self._servers.is_own(socket, places[0].name):
                 return {places[0]: True}
-            marks = homes(look(server, HOMES))
+            marks = homes(look(server, HOMES, asked))
             found = {place: is_home_of(marks.get(place.name), place) for place in places}
             if not all(found.values()):
                 # Before a team is called gone: a person may have given its tmux session, or its panes, another name.

@@ -110,7 +110,12 @@ class Tmux:
         return _output_of(commands[0][0], done.returncode, done.stdout, done.stderr)
 
     def prepare(self, *commands: Command) -> PreparedClient | None:
-        """A process for commands whose input comes later; None if it cannot be started."""
+        """A process for commands whose input comes later, or whose output is wanted later; None if there is none.
+
+        That is so where it cannot be started, and where a kept connection is quicker.
+        """
+        if self._connections:
+            return None
         try:
             process = subprocess.Popen(
                 self.argv(*commands),
@@ -155,7 +160,7 @@ class Tmux:
 
 
 class PreparedClient:
-    """A client that was started before there was anything for it to read; without that it does nothing."""
+    """A client that was started before there was anything for it to read, or before we had time for what it prints."""
 
     # What a pipe takes in one piece: should we be killed, the client gets all of it or nothing.
     MOST = select.PIPE_BUF
@@ -165,7 +170,7 @@ class PreparedClient:
         self._command = command
         self._silent = silent
 
-    def finish(self, data: bytes) -> str:
+    def finish(self, data: bytes = b"") -> str:
         """What tmux printed, once the client has read `data`: `MOST` bytes, or fewer."""
         try:
             printed, stderr = self._process.communicate(data, timeout=_PATIENCE)

@@ -9,13 +9,11 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from threading import Thread
 
 from mas.model.errors import Archived, BadInput, Busy, Corrupt, MasError, NoSession
 from mas.model.ids import SessionId, find_session, tmux_name
 from mas.model.session import Status
 from mas.runtime.runtime import Place
-from mas.runtime.threads import started
 from mas.service.inspect.activity import last_activity
 from mas.service.world import World
 from mas.store.files.atomic import disk_errors, set_aside
@@ -85,10 +83,21 @@ def reconcile(world: World) -> tuple[list[IndexEntry], list[str]]:
         rebuild_registry(world)
         entries = world.registry.read()
     at_rest = [entry for entry in entries if entry.session_id not in under_way]
-    looking = _Looking(world, [entry for entry in at_rest if entry.status is Status.ACTIVE])
-    damaged = {entry.session_id: entry for entry in at_rest if not world.records.is_whole(SessionId(entry.session_id))}
-    entries = [_used(world, entry) for entry in entries]
-    lost, unseen = ([found for found in answer if found not in damaged] for answer in looking.answer())
+    home = world.layout.home()
+    places = {
+        Place(entry.socket or "", tmux_name(entry.session_id), home): SessionId(entry.session_id)
+        for entry in at_rest
+        if entry.status is Status.ACTIVE
+    }
+    # tmux is asked first: meanwhile the files of the sessions are read.
+    with world.runtime.looking(places) as found:
+        damaged = {one.session_id: one for one in at_rest if not world.records.is_whole(SessionId(one.session_id))}
+        entries = [_used(world, entry) for entry in entries]
+        alive = found()
+    lost, unseen = (
+        [session_id for place, session_id in places.items() if alive[place] is how and session_id not in damaged]
+        for how in (False, None)
+    )
     changed, problems = correct(world, damaged, lost) if damaged or lost else ({}, [])
     warnings = [f"Could not ask tmux about session {session_id}; showing its last status" for session_id in unseen]
     return [changed.get(entry.session_id, entry) for entry in entries], warnings + problems
@@ -191,35 +200,6 @@ def _call_damaged(world: World, entry: IndexEntry, error: Corrupt | FileNotFound
             world.records.call_damaged(SessionId(entry.session_id), known_of(entry), world.now())
     if entry.status is not Status.ERROR:
         world.registry.put(entry._replace(status=Status.ERROR))
-
-
-class _Looking(Thread):
-    """Asks tmux which sessions are there, while their files are being read."""
-
-    def __init__(self, world: World, active: list[IndexEntry]) -> None:
-        super().__init__(daemon=True)
-        self._runtime = world.runtime
-        home = world.layout.home()
-        self._places = {
-            Place(entry.socket or "", tmux_name(entry.session_id), home): SessionId(entry.session_id)
-            for entry in active
-        }
-        self._alive: dict[Place, bool | None] = dict.fromkeys(self._places)
-        self._apart = started(self)
-
-    def run(self) -> None:
-        self._alive = self._runtime.alive(self._places)
-
-    def answer(self) -> tuple[list[SessionId], list[SessionId]]:
-        """The sessions that have stopped, and those for which that is unknown."""
-        if self._apart:
-            self.join()
-        else:
-            self.run()
-        return self._where(False), self._where(None)
-
-    def _where(self, alive: bool | None) -> list[SessionId]:
-        return [session_id for place, session_id in self._places.items() if self._alive[place] is alive]
 
 
 def resolve(world: World, reference: str) -> SessionId:

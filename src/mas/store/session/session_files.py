@@ -27,7 +27,7 @@ _HEAD = b'{\n  "version": 1,\n  "sessionId": "%s",\n'
 
 
 class _Seen:
-    """A session as read from both its files, and which files these were."""
+    """Which files were both of a session's when they were found whole, and the session if they were parsed."""
 
     def __init__(self, paths: SessionPaths) -> None:
         """`OSError` if one of them cannot be looked at."""
@@ -46,13 +46,14 @@ class _Seen:
 class Records:
     """Reads and writes what each session directory says about its session.
 
-    With `remember`, for a process that stays, whole files are read again only after they were changed.
+    Whole files that are looked at again and again are read again only after they were changed. With `remember`, for a
+    process that stays, that is so from the first look on, and what they say is kept too.
     """
 
     def __init__(self, layout: Layout, remember: bool = False) -> None:
         self._layout = layout
         self._remember = remember
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _Seen | None] = {}
 
     def paths(self, session_id: str) -> SessionPaths:
         return self._layout.session(session_id)
@@ -117,21 +118,31 @@ class Records:
 
     def is_whole(self, session_id: SessionId) -> bool:
         """Whether both files can be read: by a look quick enough for every listing, by parsing in doubt."""
-        if not self._remember:
+        if not self._remember and session_id not in self._seen:
+            # Most processes look once: to note which files these were would be for nothing.
+            self._keep(session_id, None)
             return self._looks_whole(session_id) or self._read_whole(session_id) is not None
-        if self._remembered(session_id):
+        seen = self._seen.get(session_id)
+        if seen and seen.is_as_it_was():
             return True
+        self._keep(session_id, None)
         try:
             seen = _Seen(self.paths(session_id))
         except OSError:
             return False
-        seen.session = self._read_whole(session_id)
-        if seen.session and seen.can_be_kept:
-            self._seen[session_id] = seen
-            while len(self._seen) > _MOST_SEEN:
-                # Deleted sessions are not asked for any more.
-                self._seen.pop(next(iter(self._seen)), None)
-        return seen.session is not None
+        if self._remember or not self._looks_whole(session_id):
+            seen.session = self._read_whole(session_id)
+            if not seen.session:
+                return False
+        if seen.can_be_kept:
+            self._keep(session_id, seen)
+        return True
+
+    def _keep(self, session_id: SessionId, seen: _Seen | None) -> None:
+        self._seen[session_id] = seen
+        while len(self._seen) > _MOST_SEEN:
+            # Deleted sessions are not asked for any more.
+            self._seen.pop(next(iter(self._seen)), None)
 
     def _read_whole(self, session_id: SessionId) -> Session | None:
         try:
@@ -149,10 +160,7 @@ class Records:
     def _remembered(self, session_id: SessionId) -> Session | None:
         """The session as it was read last, if both files are still the same."""
         seen = self._seen.get(session_id)
-        if seen is None or seen.is_as_it_was():
-            return seen.session if seen else None
-        self._seen.pop(session_id, None)
-        return None
+        return seen.session if seen and seen.session and seen.is_as_it_was() else None
 
     def _looks_whole(self, session_id: SessionId) -> bool:
         """Missing, empty, torn and overwritten files show; so do whole ones that others reformatted."""
