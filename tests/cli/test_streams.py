@@ -44,6 +44,7 @@ def test_the_id_of_a_new_session_can_be_taken_by_a_script(site: Site) -> None:
     done = site.run(["bash", "-c", script])
     assert done.stdout == f"[{next(iter(site.statuses()))}]"
     assert "Started mas-" in done.stderr
+    assert max(map(len, done.stderr.splitlines())) <= 80, "it fits a usual terminal"
 
 
 def test_options_may_stand_before_and_after_the_command(site: Site) -> None:

@@ -128,10 +128,8 @@ def tell_started(session: SessionDetail, out: Render) -> None:
         out.talk(warning)
     prefix = session.session_id[:8]
     providers = ", ".join(sorted({agent.provider for agent in session.agents}))
-    out.talk(
-        f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} ({providers}) "
-        f"in {short_path(session.working_dir)}"
-    )
+    out.talk(f"Started {session.tmux_session}: {count(len(session.agents), 'agent')} ({providers})")
+    out.talk(f"files: {short_path(session.working_dir)}")
     first = session.agents[0].id
-    out.talk(f'next:  mas attach {prefix}  ·  mas send {prefix}:{first} "hello"  ·  mas stop {prefix}')
+    out.talk(f"next:  mas attach {prefix}  ·  mas send {prefix}:{first} hello  ·  mas stop {prefix}")
     out.result(session, lambda: out.line(session.session_id))
