@@ -15,7 +15,7 @@ from tests.site import Site, until
 
 INFO = {
     "sessionId", "tmuxSession", "name", "status", "createdAt", "lastActivity", "workingDir", "unitDir",
-    "workflowsDir", "agentCount", "tmuxSocket", "agents", "tier", "stoppedAt", "lost", "reason",
+    "workflowsDir", "agentCount", "tmuxSocket", "agents", "tier", "stoppedAt", "lost", "reason", "warnings",
 }  # fmt: skip
 
 
