@@ -37,6 +37,7 @@ from mas.store.workspace.registry import Registry
 from mas.store.workspace.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
+    from mas.model.file_view import FileView
     from mas.model.upkeep import Diagnosis
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
@@ -171,6 +172,13 @@ def examine_machine() -> Diagnosis:
     # Empty, so that nothing of the directory people happen to be in is taken for MAS's.
     with TemporaryDirectory() as empty:
         return outside(build_world(settings_of(empty, {})))
+
+
+def view_files(workspace: str | None, session_id: SessionId | None, path: str | None = None) -> FileView:
+    """What agents see of this machine's file system."""
+    from mas.service.isolation.file_view import file_view
+
+    return file_view(build_world(load_settings(workspace)), session_id, path)
 
 
 def _presence(settings: Settings) -> Presence:

@@ -6,6 +6,7 @@ import argparse
 
 from mas.bootstrap import examine_machine
 from mas.cli.command import Arguments, looked_at
+from mas.cli.file_view import show_view
 from mas.cli.render import Render
 from mas.model.upkeep import Diagnosis
 
@@ -13,16 +14,21 @@ SUMMARY = "check everything MAS needs"
 EXAMPLES = """
 mas doctor
 mas doctor --json
+mas doctor --view
+mas doctor --view /srv/data
 """
 # The mark and the name come before the text.
 _INDENT = 34
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none of its own."""
+    words = "show what agents see of the file system and why; with PATH, whether they see it and how they would"
+    parser.add_argument("--view", nargs="?", const="", metavar="PATH", help=words)
 
 
 def run(args: Arguments, out: Render) -> int:
+    if args.view is not None:
+        return show_view(args, out, None, args.view or None)
     found = looked_at(args, lambda mas: mas.doctor(), examine_machine)
     out.result(found, lambda: _text(found, out))
     return 0 if found.ok else 1

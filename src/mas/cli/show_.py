@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mas.cli.command import opened
+from mas.cli.file_view import show_view
 from mas.cli.listing import status_of
 from mas.cli.render import Render, count, when
 from mas.cli.target import Arguments, add_session, given_session, session_of
@@ -20,16 +21,20 @@ EXAMPLES = """
 mas show
 mas show web
 mas show mas-550e8400 --json
+mas show web --view
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_session(parser)
+    parser.add_argument("--view", action="store_true", help="show what its agents see of the file system, and why")
 
 
 def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     session_id = session_of(mas, given_session(args))
+    if args.view:
+        return show_view(args, out, session_id)
     if args.server and named_by(args.server.token or ""):
         # An agent's token is good for the team, not for where and how it is kept.
         agents = mas.agents(session_id)

@@ -17,7 +17,7 @@ from mas.service.isolation import etc
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
 from mas.service.isolation.own_config import own_config_path, system_view
-from mas.service.isolation.sights import HIDE, READ, WRITE, Sights, nested_workspaces
+from mas.service.isolation.sights import HIDE, READ, WRITE, Sight, Sights, nested_workspaces
 from mas.service.isolation.tiers import warning
 from mas.service.world import World
 from mas.settings import DEFAULT_PORT
@@ -101,14 +101,14 @@ class Enclosure:
         self._places: set[str] = set()
         # Where a policy shows what everybody has there, it is not replaced.
         shared = {*self._policy.read, *self._policy.write}
-        self._covered = tuple(
+        self.covered = tuple(
             place
             for place in dict.fromkeys(map(os.path.realpath, _TEMPORARY))
             if self._is_a and os.path.isdir(place) and place not in shared
         )
-        self._has_usual = os.path.realpath(_TEMPORARY[0]) in self._covered
+        self._has_usual = os.path.realpath(_TEMPORARY[0]) in self.covered
         # Where a policy shows /etc itself, there is no copy.
-        self._has_copy = self._is_a and self._is_listed and ETC not in shared
+        self.has_copy = self._is_a and self._is_listed and ETC not in shared
 
     def empty(self) -> None:
         """Leave nothing of what agents of an earlier run kept for a moment."""
@@ -125,7 +125,7 @@ class Enclosure:
                 if os.path.exists(real := os.path.realpath(self._homes.own(path))):
                     self._home.link(path.removeprefix("~/"), real)
         uid = self._account.uid if self._account else os.getuid()
-        if self._has_copy:
+        if self.has_copy:
             sights = Sights()
             self._system(sights)
             self._etc.write(etc.copied(lambda path: sights.kind_of(path) == READ, uid, paths.home))
@@ -161,8 +161,8 @@ class Enclosure:
     def rules(self, agent: str, program: Program, env: Mapping[str, str]) -> Rules:
         """What the kernel must enforce around one agent, which has this environment."""
         sights = self.sights(agent, program, env)
-        kept = sights.needed(self._covered)
-        copies = ((self._etc.path, ETC),) if self._has_copy else ()
+        kept = sights.needed(self.covered)
+        copies = ((self._etc.path, ETC),) if self.has_copy else ()
         for path in kept if copies else ():
             if is_in(path, ETC) and path not in self._places:
                 self._etc.make_place(path)
@@ -172,10 +172,10 @@ class Enclosure:
             how=self._isolation.how,
             root=_LISTED if self._is_listed else _ALL,
             write=kept.of(WRITE),
-            binds=tuple((os.path.realpath(self._paths.at(".tmp", agent)), place) for place in self._covered),
+            binds=tuple((os.path.realpath(self._paths.at(".tmp", agent)), place) for place in self.covered),
             copies=copies,
             read=kept.of(READ),
-            links=sights.needed_links(self._covered) if self._is_a and self._is_listed else (),
+            links=sights.needed_links(self.covered) if self._is_a and self._is_listed else (),
             hide=kept.of(HIDE),
             ports=self._ports(),
             account=(self._account.uid, self._account.gid) if self._account else None,
@@ -203,6 +203,13 @@ class Enclosure:
         if not self._has_usual:
             sights.add(WRITE, "temporary files of this agent", self._own(self._paths.at(".tmp", agent)))
         return sights
+
+    def overview(self, path: str) -> dict[str, Sight]:
+        """The rules that all agents with this PATH have, without those that others imply."""
+        sights = self._machine(path, ())
+        sights.add(HIDE, "a known secret", self._homes.secrets())
+        sights.update(self._after())
+        return dict(sights.needed(self.covered))
 
     def _machine(self, path: str, named: tuple[str, ...]) -> Sights:
         """What agents see of the machine and of the workspace."""
@@ -252,7 +259,8 @@ class Enclosure:
         sights.add(READ, "the address of MAS's server", (layout.address,))
         # An agent that can open the lock could hold it, and then not be stopped.
         sights.add(HIDE, "MAS's own", (paths.private, paths.temporary, paths.lock))
-        sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
+        if os.path.isdir(paths.root):
+            sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
         return sights
 
     def _ports(self) -> tuple[int, ...] | None:

@@ -30,6 +30,9 @@ _GRACE = 5.0
 # Where the kernel counts, in a control group: a file and the word in it.
 _OOM = {1: ("memory.oom_control", "oom_kill"), 2: ("memory.events", "oom_kill")}
 _FORKS = ("pids.events", "max")
+_NOT_COUNTED = (
+    "The memory limit does not count memory in files (memfd, /dev/shm): MAS cannot use control groups on this machine"
+)
 _SCOPE = "scope:"
 _HOME = "home:"
 
@@ -76,11 +79,15 @@ class Enforcer(NamedTuple):
 
     def unenforced(self, team: Team) -> tuple[str, ...]:
         """Which limits cannot be enforced here, as sentences for people."""
-        if self.by_systemd or (self.ground and self.ground.place("cpu")):
+        if self.by_systemd:
             return ()
-        if not any(limits.cpu for limits in _all_limits(self.limits, team)):
-            return ()
-        return ("The cpu limit is not enforced: MAS cannot use control groups on this machine",)
+        limits = _all_limits(self.limits, team)
+        found = []
+        if any(one.cpu for one in limits) and not (self.ground and self.ground.place("cpu")):
+            found.append("The cpu limit is not enforced: MAS cannot use control groups on this machine")
+        if any(one.memory for one in limits) and not (self.ground and self.ground.place("memory")):
+            found.append(_NOT_COUNTED)
+        return tuple(found)
 
     def _with_session(self, agent: Agent) -> Limits:
         return agent_limits(self.limits, agent).under(self.limits.session)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mas.runtime.sandbox.places import ETC, follow, followed
+from mas.runtime.sandbox.places import ETC, followed
 from mas.settings import MARKER
 
 READ, WRITE, HIDE = "read", "write", "hide"
@@ -137,10 +137,3 @@ def _real(link: str) -> str:
         return os.readlink(f"/proc/self/fd/{fd}") if runnable else ""
     finally:
         os.close(fd)
-
-
-def explained(sights: Sights, path: str) -> tuple[str, str, str]:
-    """Where a path really is, what it is to an agent, and by which rule."""
-    real = follow(path)[0]
-    place, sight = sights.nearest(real, sights.rules)
-    return real, sight.kind, sight.why if place == real else f"{sight.why} ({place})"

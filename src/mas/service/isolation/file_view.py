@@ -1,0 +1,65 @@
+"""What agents see of the file system and why, for people."""
+
+from __future__ import annotations
+
+import os
+
+from mas.model.file_view import FileView, SeenPath
+from mas.model.ids import SessionId
+from mas.model.isolation import Isolation, Tier
+from mas.runtime.sandbox.places import ETC, ETC_ACCOUNTS, ETC_FILES, follow, in_etc
+from mas.service.isolation.enclosure import Enclosure
+from mas.service.isolation.homes import is_in
+from mas.service.isolation.own_config import own_config_path
+from mas.service.isolation.sights import HIDE, Sight
+from mas.service.world import World
+
+# A name that no session has: what is a session's own is left out.
+_NONE = SessionId("SESSION")
+_WORDS = {"hide": "hidden"}
+_FRESH = {
+    "/dev": Sight("read", "the agent's own: a few devices; /dev/shm can be written"),
+    "/proc": Sight("read", "the agent's own processes"),
+    "/run": Sight("read", "empty"),
+}
+_COPIED = "a copy of the machine's, without tokens and passwords"
+
+
+def file_view(world: World, session_id: SessionId | None, path: str | None = None) -> FileView:
+    """What the agents of a session see, or of one that was started now; or what of one path."""
+    isolation = world.records.load(session_id).isolation if session_id else None
+    isolation = isolation or world.tiers().choose(world.settings.isolation)
+    if isolation.tier == Tier.D:
+        return FileView(isolation.tier, (SeenPath("/", "write", "not isolated: all that your user can reach"),))
+    rules = _rules(world, session_id, isolation)
+    if path is None:
+        seen = (SeenPath(place, _WORDS.get(sight.kind, sight.kind), sight.why) for place, sight in rules.items())
+        return FileView(isolation.tier, tuple(sorted(seen)))
+    return _one(world, isolation, rules, os.path.abspath(path))
+
+
+def _rules(world: World, session_id: SessionId | None, isolation: Isolation) -> dict[str, Sight]:
+    enclosure = Enclosure(world, session_id or _NONE, isolation)
+    rules = enclosure.overview(world.settings.environ.get("PATH", os.defpath))
+    if isolation.tier == Tier.A:
+        rules |= _FRESH | {place: Sight("write", "temporary files of the agent's own") for place in enclosure.covered}
+        if enclosure.has_copy:
+            rules |= {path: Sight("read", _COPIED) for path in in_etc((*ETC_FILES, *ETC_ACCOUNTS))}
+    return rules
+
+
+def _one(world: World, isolation: Isolation, rules: dict[str, Sight], path: str) -> FileView:
+    real = path if is_in(path, ETC) and path in rules else follow(path)[0]
+    place = real
+    while place not in rules and place != "/":
+        place = os.path.dirname(place)
+    sight = rules.get(place, Sight(HIDE, "not listed"))
+    why = sight.why if place in (real, "/") else f"{sight.why}: {place}"
+    seen = SeenPath(path, _WORDS.get(sight.kind, sight.kind), why)
+    hint = ""
+    if sight.kind == HIDE and os.path.exists(real):
+        own = own_config_path(world.settings.environ)
+        hint = f'add it to "read" of isolation in config.json, or for all workspaces to isolation.system in {own}'
+    elif not os.path.lexists(real):
+        seen = seen._replace(why=f"{why}; there is none on this machine")
+    return FileView(isolation.tier, (seen,), hint)

@@ -1,0 +1,75 @@
+"""`mas doctor --view` and `mas show --view`: what agents see, why, and how a missing path would be seen."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from mas.model.ids import SessionId
+from mas.model.isolation import Limits, SessionLimits
+from mas.model.team import team_named
+from mas.service.isolation.limits import Enforcer
+from tests.isolation.test_root import Trial
+from tests.site import Site
+
+
+@pytest.fixture(autouse=True)
+def _needs_tier_a(site: Site) -> None:
+    done = site.mas("doctor", "--view", env={"MAS_ISOLATION": "A"}, code=None)
+    if done.returncode == 7:
+        pytest.skip(f"this machine has no tier A: {done.stderr.strip().splitlines()[0]}")
+
+
+def test_the_view_says_what_agents_see_and_why(site: Site) -> None:
+    rows = {row["path"]: row for row in site.json("doctor", "--view", env={"MAS_ISOLATION": "A"})["paths"]}
+    assert rows["/usr"] == {"path": "/usr", "access": "read", "why": "the system"}
+    assert rows["/etc/passwd"]["access"] == "read"
+    assert rows["/tmp"]["access"] == "write"
+    assert rows[site.path("templates")]["why"] == "part of the workspace"
+    assert not {"/", "/srv", "/etc", "/etc/shadow", site.root} & {
+        path for path, row in rows.items() if row["access"] != "hidden"
+    }
+    text = site.mas("doctor", "--view", env={"MAS_ISOLATION": "A"}).stdout
+    assert len(text.splitlines()) == len(rows) + 1
+
+
+def test_a_path_that_a_program_misses_is_explained_with_the_line_that_would_add_it(site: Site) -> None:
+    missed = os.path.join(site.home, "data")
+    os.mkdir(missed)
+    done = site.mas("doctor", "--view", missed, env={"MAS_ISOLATION": "A"}, code=1)
+    assert "hidden" in done.stdout
+    assert "isolation.system" in done.stderr
+    assert os.path.join(site.home, ".config/mas/config.json") in done.stderr
+    seen = site.json("doctor", "--view", "/bin/sh", env={"MAS_ISOLATION": "A"})["paths"]
+    assert [row["access"] for row in seen] == ["read"]
+    off = site.json("doctor", "--view", missed)
+    assert (off["tier"], off["paths"][0]["access"]) == ("D", "write")
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_what_the_view_of_a_session_says_is_what_its_agents_find(site: Site, tier: str) -> None:
+    rows = site.json("doctor", "--view", env={"MAS_ISOLATION": tier})["paths"]
+    # Sockets of tmux and the like are nowhere near what is seen.
+    seen = [row["path"] for row in rows if row["access"] != "hidden" and not row["path"].startswith("/dev")]
+    verbs = [f"{'list' if os.path.isdir(path) else 'read'}:{path}" for path in seen if not path.startswith("/sys")]
+    found = Trial(site, tier).attempts(*verbs)
+    assert {one: answer for one, answer in found.items() if answer in ("ENOENT", "EACCES", "EPERM")} == {}
+
+
+def test_the_view_of_a_session_names_its_own_parts(site: Site) -> None:
+    session = site.mas("start", "--team", "solo", "--command", "sleep 1000", env={"MAS_ISOLATION": "A"}).stdout.strip()
+    rows = {row["path"]: row["access"] for row in site.json("show", session, "--view")["paths"]}
+    assert rows[site.session(session, "unit")] == "write"
+    assert rows[site.session(session, ".mas")] == "hidden"
+
+
+def test_without_control_groups_a_memory_limit_says_what_it_does_not_count() -> None:
+    limits = SessionLimits(agent=Limits(memory=1 << 30))
+    team = team_named("solo")
+    assert team
+    words = Enforcer(SessionId("x"), limits).unenforced(team)
+    assert len(words) == 1
+    assert "memfd" in words[0]
+    assert Enforcer(SessionId("x"), limits, by_systemd=True).unenforced(team) == ()
+    assert Enforcer(SessionId("x"), SessionLimits()).unenforced(team) == ()
