@@ -66,6 +66,7 @@ LIMITS = LimitPlan(
 FULL = LaunchPlan(
     argv=("sh", "", "-c"),
     env={"A": "b=c", "B": ""},
+    mark=(1 << 61) + 5,
     nofile=1024,
     opener=7,
     lazy="/unit/00",

@@ -18,6 +18,11 @@ else:
         return lambda cls: cls
 
 
+# RLIMIT_LOCKS, which the kernel has not enforced for twenty years. A process inherits it from its parent, and only root
+# can raise it again: its value marks all processes of an agent.
+MARK_LIMIT = 10
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Record:
     """A value with the fields that its class lists, given by name; `TypeError` for a missing or an unknown one."""
@@ -141,6 +146,8 @@ class LaunchPlan(Record):
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
+    mark: int = 0
+    """What the hard limit is set to that marks all processes of the agent; 0 is not at all."""
     nofile: int | None = None
     """The soft limit of open files that programs expect; a tmux server of ours has a higher one."""
     opener: int | None = None

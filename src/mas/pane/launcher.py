@@ -14,7 +14,7 @@ import sys
 import termios
 import time
 
-from mas.pane.processes import Process, adopt_orphans, die_with_parent
+from mas.pane.processes import Process, adopt_orphans, die_with_parent, mark_descendants
 from mas.pane.terminal import copy_size, size_of, write_and_wait
 from mas.store.agent.launch_plan import launch_path, read_plan, was_cut_short
 from mas.store.files.descriptors import DIRECTORY
@@ -80,6 +80,8 @@ def main(session_dir: str, agent: str) -> int:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
     environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | dict(plan.env)
     adopt_orphans()
+    if plan.mark:
+        mark_descendants(plan.mark)
     runner = _Runner(session_dir, agent, environ.get("TERM", ""), plan, _hooks(session_dir, agent, plan))
     argv = plan.argv
     while True:

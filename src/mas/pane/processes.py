@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mas.model.launch import MARK_LIMIT
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SIGKILL = 9
@@ -23,6 +25,17 @@ class Process:
 def adopt_orphans() -> None:
     """Become the parent of everything the agent starts, however it detaches itself (Linux)."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def mark_descendants(number: int) -> None:
+    """Mark this process and all that it starts, in a way that outlives every parent, terminal and variable (Linux)."""
+    import resource
+
+    try:
+        resource.setrlimit(MARK_LIMIT, (number, number))
+    except (OSError, ValueError):
+        # Not Linux, or in a pane of another session, whose lower mark stays.
+        return
 
 
 def die_with_parent() -> None:

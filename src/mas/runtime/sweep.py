@@ -1,4 +1,4 @@
-"""Finds and ends every process of a session, by its parents, its mark, its control groups and its namespaces."""
+"""Finds and ends every process of a session, by its parents, its marks, its control groups and its namespaces."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mas.model.ids import identity
+from mas.model.launch import MARK_LIMIT
 from mas.runtime.panes import MARK
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ _LOOK_AGAIN = 0.005
 _LONG_ENOUGH_TO_DIE = 0.02
 # How long what was killed may take to be gone.
 _PATIENCE = 5.0
+# A number that marks processes has these bits of the session's, and then the agent's number.
+_SESSION_BITS, _AGENT_BITS = 55, 7
 
 
 class Owner(NamedTuple):
@@ -28,6 +31,15 @@ class Owner(NamedTuple):
     @property
     def mark(self) -> str:
         return f"{self.session_id}/{self.agent}/{self.home}"
+
+    @property
+    def number(self) -> int:
+        """The same as a number, for the limit that marks processes."""
+        from hashlib import sha256
+
+        digest = sha256(f"{self.session_id}/{self.home}".encode()).digest()
+        session = int.from_bytes(digest[:8], "big") >> 64 - _SESSION_BITS
+        return session << _AGENT_BITS | int(self.agent or 0)
 
 
 class Found(NamedTuple):
@@ -45,8 +57,8 @@ def processes_of(owner: Owner, roots: Iterable[int], held: Iterable[int] = ()) -
 def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ()) -> Found:
     """The living processes of a session or an agent, and where else it runs: then one workspace is a copy of another.
 
-    They are all below its launchers, all that are marked, those `held` in its control groups and what these started,
-    and all in a pid namespace that began with one of them.
+    They are all below its launchers, all that are marked by a variable or a limit, those `held` in its control groups
+    and what these started, and all in a pid namespace that began with one of them.
     """
     import psutil
 
@@ -60,6 +72,9 @@ def find_processes(owner: Owner, roots: Iterable[int], held: Iterable[int] = ())
             continue
         with suppress(psutil.Error):
             found[pid] = psutil.Process(pid)
+    for pid in _limited(owner):
+        with suppress(psutil.Error):
+            found.setdefault(pid, psutil.Process(pid))
     listed = has_children_lists()
     below = [*roots, *held]
     while below:
@@ -110,6 +125,21 @@ def _marked(owner: Owner) -> Iterator[tuple[int, bytes]]:
     name = f"{owner.session_id}/{owner.agent}" if owner.agent else owner.session_id
     mark = f"\0{MARK}={name}".encode()
     return ((pid, environ) for pid, environ in _environs() if mark + b"\0" in environ or mark + b"/" in environ)
+
+
+def _limited(owner: Owner) -> Iterator[int]:
+    """The processes with the owner's number as a limit: those that shed their parents and variables have it still."""
+    import resource
+
+    if not hasattr(resource, "prlimit"):
+        return
+    dropped = 0 if owner.agent else _AGENT_BITS
+    wanted = owner.number >> dropped
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError):
+                if resource.prlimit(int(name), MARK_LIMIT)[1] >> dropped == wanted:
+                    yield int(name)
 
 
 def session_and_home(pid: int) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ known to be refused are so with the error that programs expect.
 
 from __future__ import annotations
 
+from mas.model.launch import MARK_LIMIT
 from mas.model.system_calls import NEVER, OPENABLE, REFUSED_IN_B, UNSUPPORTED_IN_B, numbers
 from mas.runtime.sandbox.system import Buffer, machine, prctl
 
@@ -47,8 +48,6 @@ _PROCESS = {
 _USER = {"setpriority": 2, "ioprio_set": 3}
 # Ordinary execution, without random addresses (debuggers, sanitizers), an old version's number, and just asking.
 _PERSONALITIES = (0, 0x40000, 0x20000, 0xFFFFFFFF)
-# The limit that marks all processes of a session: see `runtime/sweep.py`.
-_MARK_LIMIT = 10
 
 _Step = tuple[int, int, int, int]
 _Checks = dict[str, list[_Step]]
@@ -122,10 +121,10 @@ def _all_checks(rules: Rules, own_processes: bool) -> _Checks:
         for name, place in _PROCESS.items():
             all_of_user = _not_one_of(0, (_USER[name],)) if name in _USER else []
             checks[name] = [*all_of_user, *_one_of(place, (0,), _EPERM)]
-    checks["setrlimit"] = _not_one_of(0, (_MARK_LIMIT,))
+    checks["setrlimit"] = _not_one_of(0, (MARK_LIMIT,))
     # Asking for it, without a pointer to a new one, is free.
     new = [_argument(2), (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, 16 + 8 * 2 + 4), (_EQUAL, 1, 0, 0), _refuse(_EPERM)]
-    changed = [_argument(1), (_EQUAL, 0, len(new), _MARK_LIMIT), *new]
+    changed = [_argument(1), (_EQUAL, 0, len(new), MARK_LIMIT), *new]
     checks["prlimit64"] = [*checks.get("prlimit64", []), *changed]
     return checks
 

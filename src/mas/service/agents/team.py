@@ -157,6 +157,7 @@ def _write_plan(
     plan = LaunchPlan(
         argv=argv,
         env=env,
+        mark=Owner(session_id, world.layout.home(), agent.id).number,
         nofile=usual_descriptor_limit(),
         opener=os.getpid() if waits else None,
         lazy=world.workspace.lazy_source(session_id, agent.id) if run.lazy_units else None,

@@ -1,0 +1,96 @@
+"""Nothing outlives the stop of its session: not what has shed its parents, terminal and variables, nor its launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+
+import psutil
+import pytest
+
+from tests.site import AGENTS, Site, until
+
+ESCAPER = os.path.join(AGENTS, "escaper.py")
+TIERS = ("A", "B", "D")
+
+
+def started(site: Site, tier: str, *more: str) -> str:
+    """A session of one agent whose daemons have nothing left that shows where they are from."""
+    words = ("start", "--team", "solo", "--command", shlex.join([sys.executable, ESCAPER, *more]))
+    done = site.mas(*words, env={"MAS_ISOLATION": tier}, code=None)
+    if done.returncode == 7 and tier != "D":
+        pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def daemons(site: Site, session: str) -> list[psutil.Process]:
+    """The agent's daemons as they are seen from outside: each sleeps for its own strange time."""
+    path = site.session(session, "unit", "00", "daemons.json")
+    until(lambda: os.path.exists(path), "its daemons")
+    with open(path, encoding="utf-8") as file:
+        wanted = json.load(file)
+    return [process for process in psutil.process_iter(["cmdline"]) if (process.info["cmdline"] or [])[1:2] == [wanted]]
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("killed", [False, True], ids=["launcher lives", "launcher killed"])
+def test_daemons_without_any_trace_end_with_their_session(site: Site, tier: str, killed: bool) -> None:
+    session = started(site, tier)
+    found = daemons(site, session)
+    try:
+        # A control: they are there, and would go on.
+        assert len(living(found)) == 3
+        assert not any("MAS_PANE" in one.environ() for one in found)
+        if killed:
+            with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
+                launcher = json.loads(file.readline())["launcher"]
+            os.kill(launcher, signal.SIGKILL)
+            until(lambda: not psutil.pid_exists(launcher), "the end of the launcher")
+            if tier != "A":
+                assert len(living(found)) == 3
+        site.mas("stop", session)
+        assert living(found) == []
+    finally:
+        for one in living(found):
+            one.kill()
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_an_isolated_agent_cannot_shed_the_mark(site: Site, tier: str) -> None:
+    session = started(site, tier, "shed")
+    found = daemons(site, session)
+    with open(site.session(session, "unit", "00", "shed.json"), encoding="utf-8") as file:
+        assert json.load(file) == ["EPERM", "EPERM", "EPERM"]
+    site.mas("stop", session)
+    assert living(found) == []
+
+
+def test_what_another_session_left_is_not_touched(site: Site) -> None:
+    one, other = started(site, "D"), started(site, "D")
+    ours, theirs = daemons(site, one), daemons(site, other)
+    site.mas("stop", one)
+    assert (living(ours), len(living(theirs))) == ([], 3)
+    site.mas("stop", other)
+    assert living(theirs) == []
+
+
+def test_a_restart_ends_what_a_killed_launcher_left_of_its_agent_alone(site: Site) -> None:
+    session = started(site, "D")
+    found = daemons(site, session)
+    with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
+        launcher = json.loads(file.readline())["launcher"]
+    os.kill(launcher, signal.SIGKILL)
+    until(lambda: not psutil.pid_exists(launcher), "the end of the launcher")
+    os.unlink(site.session(session, "unit", "00", "daemons.json"))
+    site.mas("restart-agent", f"{session}:00")
+    assert living(found) == []
+    assert len(living(daemons(site, session))) == 3
+    site.mas("stop", session)
