@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import pty
+import resource
 import socket
 import subprocess
 import sys
@@ -46,6 +47,38 @@ def bind(port: int) -> None:
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", port))
+
+
+def listen_unbound() -> int:
+    """The port that the kernel chooses for a listener without one."""
+    with socket.socket() as one:
+        one.listen()
+        return int(one.getsockname()[1])
+
+
+def use_udp() -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
+    ):
+        one.bind(("127.0.0.1", 0))
+        other.sendto(b"through", one.getsockname())
+        one.settimeout(5)
+        assert one.recv(7) == b"through"
+
+
+def watch(path: str) -> None:
+    fd = checked(LIBC.inotify_init1(0))
+    checked(LIBC.inotify_add_watch(fd, path.encode(), 0x100))
+
+
+def shared_segment(words: str) -> str:
+    """What is in a segment of System V's shared memory."""
+    LIBC.shmat.restype = ctypes.c_void_p
+    address = LIBC.shmat(int(words), None, 0o10000)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), "")
+    return ctypes.string_at(address).decode()
 
 
 def read(path: str) -> str:
@@ -143,6 +176,18 @@ VERBS = {
     "uring": lambda _: checked(LIBC.syscall(425, 1, ctypes.create_string_buffer(120))),
     "keyctl": lambda _: checked(LIBC.syscall(250 if X86 else 219, 0, -3, 0, 0, 0)),
     "call": call,
+    "unbound": lambda _: listen_unbound(),
+    "udp": lambda _: use_udp(),
+    "watch": watch,
+    "shared": shared_segment,
+    "cpu": lambda pid: resource.prlimit(int(pid), resource.RLIMIT_CPU, (1000, 1000)),
+    "priority": lambda pid: os.setpriority(os.PRIO_PROCESS, int(pid), 19),
+    "priorities": lambda _: os.setpriority(os.PRIO_USER, 0, 19),
+    "affinity": lambda pid: os.sched_setaffinity(int(pid), os.sched_getaffinity(0)),
+    "scheduler": lambda pid: os.sched_setscheduler(int(pid), os.SCHED_BATCH, os.sched_param(0)),
+    "chown": lambda path: os.chown(path, os.getuid(), os.getgid()),
+    "setxattr": lambda path: os.setxattr(path, "user.mas", b"x"),
+    "open": lambda path: os.close(os.open(path, os.O_RDWR | os.O_NOCTTY)),
     "netlink": lambda protocol: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, int(protocol)).close(),
     "x32": lambda _: checked(LIBC.syscall(0x40000000 | 39)),
     "setuid": lambda uid: os.setresuid(int(uid), int(uid), int(uid)),

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.e2e.standin import write
+from tests.isolation.tiers import python_and_account
 from tests.site import AGENTS, Site, until
 
 STATUS = 'sources = ["hooks"]\nhook_map = { PermissionRequest = "blocked", Stop = "idle" }'
@@ -18,6 +19,8 @@ STATUS = 'sources = ["hooks"]\nhook_map = { PermissionRequest = "blocked", Stop 
 
 def start(site: Site, tier: str, account: str | None = None) -> str:
     """A session of one isolated agent that asks by a hook."""
+    if not account:
+        _, account = python_and_account(site, tier, sys.executable)
     argv = json.dumps([sys.executable, os.path.join(AGENTS, "hook_asker.py"), "rm x"])
     approve = 'method = "hook:PermissionRequest", hook_timeout = 60'
     write(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import signal
-import sys
 
 import psutil
 import pytest
 
+from tests.isolation.tiers import start_in
 from tests.site import AGENTS, Site, until
 
 ESCAPER = os.path.join(AGENTS, "escaper.py")
@@ -19,12 +17,7 @@ TIERS = ("A", "B", "D")
 
 def started(site: Site, tier: str, *more: str) -> str:
     """A session of one agent whose daemons have nothing left that shows where they are from."""
-    words = ("start", "--team", "solo", "--command", shlex.join([sys.executable, ESCAPER, *more]))
-    done = site.mas(*words, env={"MAS_ISOLATION": tier}, code=None)
-    if done.returncode == 7 and tier != "D":
-        pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return start_in(site, tier, [ESCAPER, *more], {"team": "solo"})
 
 
 def daemons(site: Site, session: str) -> list[psutil.Process]:
@@ -37,7 +30,21 @@ def daemons(site: Site, session: str) -> list[psutil.Process]:
 
 
 def living(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in processes if _lives(one)]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill_launcher(site: Site, session: str) -> None:
+    with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
+        launcher = psutil.Process(json.loads(file.readline())["launcher"])
+    launcher.kill()
+    until(lambda: not living([launcher]), "the end of the launcher")
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -50,10 +57,7 @@ def test_daemons_without_any_trace_end_with_their_session(site: Site, tier: str,
         assert len(living(found)) == 3
         assert not any("MAS_PANE" in one.environ() for one in found)
         if killed:
-            with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
-                launcher = json.loads(file.readline())["launcher"]
-            os.kill(launcher, signal.SIGKILL)
-            until(lambda: not psutil.pid_exists(launcher), "the end of the launcher")
+            kill_launcher(site, session)
             if tier != "A":
                 assert len(living(found)) == 3
         site.mas("stop", session)
@@ -85,10 +89,7 @@ def test_what_another_session_left_is_not_touched(site: Site) -> None:
 def test_a_restart_ends_what_a_killed_launcher_left_of_its_agent_alone(site: Site) -> None:
     session = started(site, "D")
     found = daemons(site, session)
-    with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
-        launcher = json.loads(file.readline())["launcher"]
-    os.kill(launcher, signal.SIGKILL)
-    until(lambda: not psutil.pid_exists(launcher), "the end of the launcher")
+    kill_launcher(site, session)
     os.unlink(site.session(session, "unit", "00", "daemons.json"))
     site.mas("restart-agent", f"{session}:00")
     assert living(found) == []

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import mas
-from mas.model.errors import BadInput, Corrupt
+from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId
 from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
 from mas.model.launch import Rules
@@ -233,12 +233,13 @@ def test_a_policy_shows_opens_and_hides(house: House) -> None:
 
 
 def test_the_ports_of_a_policy_are_open_and_that_of_mas_itself(house: House) -> None:
-    assert house.rules(Policy()).ports is None
-    assert house.rules(Policy(ports=(443, 8080))).ports == (443, 8080, DEFAULT_PORT)
+    assert (house.rules(Policy()).ports, house.rules(Policy()).connect) == (None, ())
+    rules = house.rules(Policy(ports=(443, 8080)))
+    assert (rules.ports, rules.connect) == ((443, 8080), (DEFAULT_PORT,))
     served = publish(house.world.layout.address, Address("http://127.0.0.1:4711"))
     try:
-        assert house.rules(Policy(ports=(443,))).ports == (443, 4711)
-        assert house.rules(Policy(ports=())).ports == (4711,)
+        assert house.rules(Policy(ports=(443,))).connect == (4711,)
+        assert (house.rules(Policy(ports=())).ports, house.rules(Policy(ports=())).connect) == ((), (4711,))
     finally:
         os.close(served)
 
@@ -380,10 +381,23 @@ def choosing(site: Site, *can: str) -> World:
 
 
 def test_a_lower_tier_is_chosen_with_a_warning(site: Site) -> None:
-    found, warnings = choose_isolation(choosing(site, "landlock"), Run())
+    os.chmod(site.directory, 0o755)
+    policy = Policy(run_as="nobody") if os.getuid() == 0 else Policy()
+    found, warnings = choose_isolation(choosing(site, "landlock"), Run(isolation=policy))
     assert (found.tier, found.how) == (Tier.B, "landlock")
     assert len(warnings) == 1
     assert "less in B" in warnings[0]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root is root")
+def test_agents_that_would_be_root_are_refused_in_tier_b(site: Site) -> None:
+    with pytest.raises(NotIsolated, match=r"In tier B, .*, agents cannot run as root") as refused:
+        choose_isolation(choosing(site, "landlock"), Run())
+    assert "isolation.runAs" in (refused.value.hint or "")
+    assert "--isolation off" in (refused.value.hint or "")
+    with pytest.raises(NotIsolated, match="agents cannot run as root"):
+        choose_isolation(choosing(site, "landlock"), Run(isolation=Policy(run_as="root")))
+    assert choose_isolation(choosing(site, "landlock"), Run(isolation=Policy(Mode.OFF)))[0].tier == Tier.D
 
 
 def test_missing_paths_are_refused_when_a_tier_is_chosen(site: Site) -> None:

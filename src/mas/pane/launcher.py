@@ -80,8 +80,6 @@ def main(session_dir: str, agent: str) -> int:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
     environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | dict(plan.env)
     adopt_orphans()
-    if plan.mark:
-        mark_descendants(plan.mark)
     runner = _Runner(session_dir, agent, environ.get("TERM", ""), plan, _hooks(session_dir, agent, plan))
     argv = plan.argv
     while True:
@@ -311,9 +309,11 @@ def _start(argv: tuple[str, ...], environ: dict[str, str], limit: Callable[[], N
     return Process(child)
 
 
-def _limit_files(soft: int | None) -> None:
-    """A server of ours runs with a raised descriptor limit; programs expect the usual one."""
-    if soft:
+def _set_limits(plan: LaunchPlan) -> None:
+    """Mark the agent's process, and limit its files: a server of ours has a raised limit, programs expect the usual."""
+    if plan.mark:
+        mark_descendants(plan.mark)
+    if soft := plan.nofile:
         import resource
 
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -324,13 +324,13 @@ def _limiter(plan: LaunchPlan) -> Callable[[], None]:
     """What the agent's future process calls to set its limits."""
     limits = plan.limits
     if limits is None:
-        return lambda: _limit_files(plan.nofile)
+        return lambda: _set_limits(plan)
     from mas.runtime.limits.apply import enter, user_namespace
 
     outside = user_namespace()
 
     def limit() -> None:
-        _limit_files(plan.nofile)
+        _set_limits(plan)
         enter(limits, user_namespace() != outside)
 
     return limit

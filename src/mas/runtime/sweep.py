@@ -137,9 +137,22 @@ def _limited(owner: Owner) -> Iterator[int]:
     wanted = owner.number >> dropped
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError):
-                if resource.prlimit(int(name), MARK_LIMIT)[1] >> dropped == wanted:
+            with suppress(OSError, ValueError):
+                try:
+                    number = resource.prlimit(int(name), MARK_LIMIT)[1]
+                except PermissionError:
+                    number = _limit_of_another(name)
+                if number >> dropped == wanted:
                     yield int(name)
+
+
+def _limit_of_another(pid: str) -> int:
+    """The marking limit of a process of another user, which only root has agents of; `ValueError` if it has none."""
+    if os.geteuid():
+        raise ValueError("not ours")
+    # A root without all of its capabilities may not ask, but may read.
+    with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        return next(int(line.split()[-2]) for line in file if line.startswith("Max file locks"))
 
 
 def session_and_home(pid: int) -> tuple[str, str] | None:

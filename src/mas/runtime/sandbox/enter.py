@@ -171,7 +171,7 @@ class _Inner:
             elif self.rules.how == "bwrap":
                 self._go_by_bwrap()
             else:
-                ruleset = landlock.ruleset(self.rules)
+                ruleset = landlock.ruleset(self.rules, os.ttyname(self.slave))
                 privileges.drop(self.rules.account, wholly=not os.geteuid())
                 die_with_parent()
                 self.become_agent(ruleset)

@@ -20,7 +20,7 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = (1 << 17) - 1 & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL)
 _DEVICE = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _IOCTL
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _RESOLVE_UNIX
-_BIND_AND_CONNECT = 3
+_BIND, _CONNECT = 1, 2
 _SIGNALS_AND_ABSTRACT_SOCKETS = 3
 _FORMAT, _DIRECTORY = 0o170000, 0o040000
 _VERSION = 1
@@ -37,8 +37,11 @@ def abi() -> int:
         return 0
 
 
-def ruleset(rules: Rules) -> int:
-    """A descriptor of what is allowed by the rules, made where all their paths can be seen; -1 without Landlock."""
+def ruleset(rules: Rules, terminal: str = "") -> int:
+    """A descriptor of what is allowed by the rules, made where all their paths can be seen; -1 without Landlock.
+
+    `terminal` is the path of the agent's own; without it, all there are in its view.
+    """
     version = abi()
     if rules.ports is not None and version < _PORTS_SINCE:
         raise OSError(95, f"this kernel cannot restrict ports: Landlock {version}, and that needs {_PORTS_SINCE}")
@@ -47,20 +50,22 @@ def ruleset(rules: Rules) -> int:
             return -1
         raise OSError(95, "this kernel has no Landlock")
     handled = (1 << next(count for since, count in _RIGHTS if version >= since)) - 1
-    words = (handled, 0 if rules.ports is None else _BIND_AND_CONNECT, _SIGNALS_AND_ABSTRACT_SOCKETS)
+    words = (handled, _handled_ports(rules), _SIGNALS_AND_ABSTRACT_SOCKETS)
     size = 1 + (version >= _PORTS_SINCE) + (version >= _SCOPES_SINCE)
     attribute = b"".join(word.to_bytes(8, "little") for word in words[:size])
     made = call("landlock_create_ruleset", attribute, len(attribute), 0)
     named = kinds(rules)
-    for path, rights in _grants(rules):
+    for path, rights in _grants(rules, terminal):
         try:
             _allow(made, path, rights & handled)
         except FileNotFoundError:
             # Seen a moment ago in a directory that is given in parts, and gone since.
             if path in named:
                 raise
-    for port in rules.ports or ():
-        call("landlock_add_rule", made, _PORT, _BIND_AND_CONNECT.to_bytes(8, "little") + port.to_bytes(8, "little"), 0)
+    if rules.ports is not None:
+        ports = dict.fromkeys(rules.connect, _CONNECT) | dict.fromkeys(rules.ports, _BIND | _CONNECT)
+        for port, rights in ports.items():
+            call("landlock_add_rule", made, _PORT, rights.to_bytes(8, "little") + port.to_bytes(8, "little"), 0)
     return made
 
 
@@ -69,6 +74,13 @@ def restrict(made: int) -> None:
     if made >= 0:
         call("landlock_restrict_self", made, 0)
         os.close(made)
+
+
+def _handled_ports(rules: Rules) -> int:
+    """What is refused at ports without a rule. In tier B an agent could take the port of a server that is restarted."""
+    if rules.ports is not None:
+        return _BIND | _CONNECT
+    return _BIND if rules.tier == "B" else 0
 
 
 def _allow(made: int, path: str, rights: int) -> None:
@@ -82,9 +94,11 @@ def _allow(made: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-def _grants(rules: Rules) -> list[tuple[str, int]]:
+def _grants(rules: Rules, terminal: str) -> list[tuple[str, int]]:
     """Which path is given which rights."""
-    devices = [(f"/dev/{name}", _DEVICE) for name in (*DEVICES, "ptmx", "pts")]
+    # A right to all terminals would be one to those of other sessions.
+    terminals = (terminal,) if terminal else ("/dev/ptmx", "/dev/pts")
+    devices = [(path, _DEVICE) for path in (*(f"/dev/{name}" for name in DEVICES), *terminals)]
     devices = [(os.path.realpath(path), rights) for path, rights in devices if os.path.exists(path)]
     named = kinds(rules)
     if rules.tier == "A":
@@ -92,9 +106,8 @@ def _grants(rules: Rules) -> list[tuple[str, int]]:
         writable = [path for path, kind in named.items() if kind in ("write", "bind")]
         sockets = [(path, _RESOLVE_UNIX) for path in rules.read if is_below(path, "/run")]
         return [("/", _READ), ("/dev/shm", _WRITE), *devices, *((path, _all(path)) for path in writable), *sockets]  # noqa: S108
-    rights = {"read": _READ, "write": _WRITE}
-    granted = [one for path, kind in named.items() if kind in rights for one in _split(path, kind, named)]
-    return [*devices, *((path, rights[kind]) for path, kind in granted)]
+    granted = [one for path, kind in named.items() if kind in ("read", "write") for one in _split(path, kind, named)]
+    return [*devices, *((path, _READ if kind == "read" else _all(path)) for path, kind in granted)]
 
 
 def _all(path: str) -> int:

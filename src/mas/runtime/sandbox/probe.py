@@ -90,10 +90,11 @@ def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
     lines = []
     if tier == "B":
         lines += [
-            "mode, times and attributes of files outside can be looked at and changed where the user owns them",
-            "other terminals of the same user can be opened",
+            "mode and times of files outside can be changed where the user owns them",
+            "what files outside there are, and when they change, can be seen, but not their content",
             "names and arguments of other processes can be seen",
-            "own unix sockets and shared memory (/dev/shm) are off, and /tmp is not there",
+            "UDP ports can be used",
+            "new terminals, unix sockets, shared memory, ports to listen at (but by ports) and /tmp are not there",
         ]
     if abi == 1:
         lines.append("files cannot be moved between directories, even its own")

@@ -76,6 +76,12 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
         return isolation, warning(isolation, tiers.reason())
     _Resolved(world, policy)
     account, words = account_for(policy, world.settings.environ, world.layout.sessions)
+    if isolation.tier == Tier.B and os.getuid() == 0 and account is None:
+        raise NotIsolated(
+            "In tier B, the best that this machine offers, agents cannot run as root: they could change the mode of"
+            " every file of root's",
+            "set isolation.runAs to an account in config.json; or, to run without isolation: mas start --isolation off",
+        )
     warnings = (*warning(isolation, tiers.reason()), *((words,) if words else ()))
     if isolation.tier == Tier.A and system_view(world.settings.environ).root == _ALL:
         warnings += (f"Agents see the whole machine but for what is hidden: {_SAYS_ALL}",)
@@ -177,7 +183,8 @@ class Enclosure:
             read=kept.of(READ),
             links=sights.needed_links(self.covered) if self._is_a and self._is_listed else (),
             hide=kept.of(HIDE),
-            ports=self._ports(),
+            ports=self._isolation.policy.ports,
+            connect=self._own_port(),
             account=(self._account.uid, self._account.gid) if self._account else None,
             system_calls=program.system_calls,
         )
@@ -263,14 +270,13 @@ class Enclosure:
             sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
         return sights
 
-    def _ports(self) -> tuple[int, ...] | None:
-        """The ports of the policy, and that of MAS itself: the one it is served at, or will be if that is free."""
-        ports = self._isolation.policy.ports
-        if ports is None:
-            return None
+    def _own_port(self) -> tuple[int, ...]:
+        """The port of MAS itself, if ports are restricted: where it is served, or will be if that is free."""
+        if self._isolation.policy.ports is None:
+            return ()
         server = find_address(self._paths.root)
         own = server.url.rpartition(":")[2] if server else ""
-        return tuple(dict.fromkeys((*ports, int(own) if own.isdigit() else DEFAULT_PORT)))
+        return (int(own) if own.isdigit() else DEFAULT_PORT,)
 
     def _own(self, *directories: str) -> tuple[str, ...]:
         """Directories of the session, each of which really is one: a link could lead to anything."""

@@ -1,0 +1,40 @@
+"""Starts sessions in a certain tier, whatever user runs the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from typing import Any
+
+import pytest
+
+from mas.service.isolation.account import find_account
+from tests.site import Site
+
+_SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def start_in(site: Site, tier: str, program: list[str], body: dict[str, Any]) -> str:
+    """A session whose agents run a program of Python in that tier; skips the test if the machine has no such tier."""
+    runs, account = python_and_account(site, tier)
+    given = body | ({"isolation": {"runAs": account}} if account else {})
+    words = ("start", "--config", "-", "--command", shlex.join([runs, *program]))
+    done = site.mas(*words, input=json.dumps(given), env={"MAS_ISOLATION": tier}, code=None)
+    if done.returncode == 7 and tier != "D":
+        pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def python_and_account(site: Site, tier: str, *pythons: str) -> tuple[str, str | None]:
+    """A Python that agents can run, and their account: in tier B, no agent runs as root."""
+    if tier != "B" or os.getuid() != 0:
+        return sys.executable, None
+    nobody = find_account("nobody")
+    os.chmod(site.directory, 0o755)
+    for python in pythons or (sys.executable, _SYSTEM_PYTHON):
+        if nobody and os.path.exists(python) and not nobody.closed_at(os.path.dirname(os.path.realpath(python))):
+            return python, nobody.name
+    pytest.skip("the account nobody cannot run this Python")
