@@ -308,6 +308,11 @@ def test_with_the_keyring_library_a_users_keys_are_in_the_desktops_keyring(reade
     assert given_to_agent(reader, env) == KEY
     locked = reader.mas("keys", code=7, env={**env, "LOCKED": "1"})
     assert KEY not in locked.stderr
+    assert given_to_agent(reader, {**env, "LOCKED": "1"}) == "", "a locked keyring stops no start"
+    done = reader.mas("keys", "set", "openai", "--user", "--json", input=KEY, env={**env, "BROKEN": "1"})
+    broken = json.loads(done.stdout)
+    assert broken["place"].endswith("keys.json")
+    reader.mas("keys", "delete", "openai", "--user", env=env)
     reader.mas("keys", "delete", "anthropic", "--user", env=env)
     assert os.listdir(os.path.join(library, "kept")) == []
 
@@ -319,7 +324,9 @@ class KeyringError(Exception): pass
 errors.KeyringError = KeyringError
 sys.modules["keyring.errors"] = errors
 class _Backend: priority = 5
-def get_keyring(): return _Backend
+def get_keyring():
+    if os.environ.get("BROKEN"): raise ModuleNotFoundError("no backend")
+    return _Backend
 def _path(service, name): return os.path.join(os.path.dirname(__file__), "kept", f"{service}-{name}")
 def get_password(service, name):
     if os.environ.get("LOCKED"): raise KeyringError("locked: " + service)

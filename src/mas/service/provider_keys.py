@@ -106,10 +106,14 @@ class ProviderKeys:
         return tuple(sorted(found, key=lambda view: (view.name, not view.used)))
 
     def values(self) -> dict[str, str]:
-        """The key for each variable that one is kept for."""
+        """The key for each variable that one is kept for; a keyring that is locked stops no start."""
         found: dict[str, str] = {}
         for _, store in self._all():
-            for variable, stored in store.load().items():
+            try:
+                kept = store.load()
+            except Unavailable:
+                continue
+            for variable, stored in kept.items():
                 found.setdefault(variable, stored.key)
         return found
 

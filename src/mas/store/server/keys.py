@@ -130,7 +130,11 @@ def _has_keyring() -> bool:
 
     if find_spec("keyring") is None:
         return False
-    return bool(import_module("keyring").get_keyring().priority >= 1)
+    try:
+        return bool(import_module("keyring").get_keyring().priority >= 1)
+    except (ImportError, AttributeError, RuntimeError, ValueError, TypeError, OSError):
+        # What its configuration names is not there, or does not work here.
+        return False
 
 
 @contextmanager
