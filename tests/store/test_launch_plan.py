@@ -140,7 +140,7 @@ def test_a_file_of_the_version_before_is_read_but_for_the_keys_to_quit_by(path: 
     with open(path, "wb") as file:
         file.write(OLD)
     newer = {"root": "all", "copies": (), "links": (), "connect": (), "system_calls": (), "shared_memory": 64 << 20}
-    assert read_plan(path) == FULL.but(quit_keys=(), quit_timeout=0.0, isolation=RULES.but(**newer))
+    assert read_plan(path) == FULL.but(mark=0, quit_keys=(), quit_timeout=0.0, isolation=RULES.but(**newer))
     with open(path, "wb") as file:
         file.write(b"=sh\0\0\0\0")
     assert read_plan(path) == PLAIN
