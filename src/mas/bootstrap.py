@@ -82,6 +82,9 @@ def own_server(here: Inside) -> ServerAddress | None:
     found = find(here.directory or "")
     if found is None and here.is_isolated:
         raise NoServer("No server is running for this workspace, and an isolated agent needs one", _OUTSIDE)
+    if found and here.port:
+        # Its own network leads from there to the server's socket for agents.
+        return ServerAddress(f"http://127.0.0.1:{here.port}", here.token)
     return ServerAddress(found.url, here.token, found.certificate) if found else None
 
 

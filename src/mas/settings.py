@@ -32,6 +32,7 @@ OF_AN_AGENT = (
     "MAS_AGENT_ID",
     "MAS_TOKEN",
     "MAS_HOOKS",
+    "MAS_PORT",
     "UNIT_DIR",
     "WORKFLOWS_DIR",
     "SESSION_NAME",
@@ -96,6 +97,8 @@ class Inside(NamedTuple):
     directory: str | None
     token: str | None = None
     hooks: str | None = None
+    port: str | None = None
+    """Where MAS is reached at 127.0.0.1, if the agent has a network of its own."""
 
     @property
     def is_isolated(self) -> bool:
@@ -208,7 +211,7 @@ def legacy_asked() -> bool:
 
 
 def inside() -> Inside:
-    known = ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN", "MAS_HOOKS")
+    known = ("MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_SESSION_DIR", "MAS_TOKEN", "MAS_HOOKS", "MAS_PORT")
     return Inside(*map(os.environ.get, known))
 
 

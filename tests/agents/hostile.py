@@ -591,6 +591,19 @@ def server_socket(t: Targets) -> None:
         client.connect(t["server_socket"])
 
 
+@attack
+def machine_loopback(t: Targets) -> None:
+    """A service of the user's machine that asks for nothing."""
+    with socket.create_connection(("127.0.0.1", t["loopback_port"]), 5):
+        pass
+
+
+@attack
+def machine_loopback_by_name(t: Targets) -> None:
+    with socket.create_connection((t["machine"], t["loopback_port"]), 5):
+        pass
+
+
 # Powers.
 
 
@@ -754,7 +767,9 @@ def foreign_calls(t: Targets) -> None:
 def _ask(t: Targets, method: str, path: str, token: str, body: object = None) -> int:
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     data = json.dumps(body).encode() if body is not None else None
-    request = urllib.request.Request(t["url"] + path, data, headers, method=method)
+    # An agent with a network of its own finds MAS there.
+    url = f"http://127.0.0.1:{os.environ['MAS_PORT']}" if "MAS_PORT" in os.environ else t["url"]
+    request = urllib.request.Request(url + path, data, headers, method=method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=20) as answer:

@@ -7,6 +7,7 @@ import os
 from collections import deque
 
 from mas.http.terminal import _Abuse, _fields
+from mas.model.network import is_name
 from mas.pane.cast import Cast
 from mas.pane.osc import ReportFilter, Titles
 from mas.pane.screen import dialog_on, known_screens, state_on
@@ -14,6 +15,7 @@ from mas.pane.typed import Typed
 from mas.providers.demo import DemoMessage, Editor
 from mas.providers.provider import Providers
 from mas.runtime.control import _Connection, _Request
+from mas.runtime.network.names import OK, answer, parse_question
 from mas.runtime.runtime import Snapshot
 from mas.runtime.snapshot import _FLAGS, _NUMBERS, drawn
 from mas.store.agent.agentlog import MARK_END, MARK_START
@@ -21,6 +23,7 @@ from tests.fuzz.files import state_plan_of
 from tests.fuzz.ground import PARSERS, Ground, is_typed
 
 _MESSAGE = b"\x1b[200~[MAS from=person to=00 id=m-0123456789abcdef]\nhello\x1b[201~\r"
+_QUERY = b"\x12\x34\x01\0\0\1\0\0\0\0\0\0\x03web\x07example\x03com\0\0\1\0\1"
 _REPORT = b"\x1b]7501;state=blocked:kind=permission:app=x:msg=aGVsbG8=\x1b\\"
 # More than a filter may ever keep back of a stream: its longest sequence, and what begins and ends it.
 _KEPT_BACK = 6000
@@ -50,6 +53,19 @@ def pieces(data: bytes) -> list[bytes]:
     """The same bytes as they may come: cut where they say themselves, so that its bytes say everything about a case."""
     size = 1 + (data[0] if data else 0) % 97
     return [data[place : place + size] for place in range(0, len(data), size)]
+
+
+@PARSERS.of(_QUERY, _QUERY.replace(b"\x03web", b"\xc0\x0cab"), _QUERY[:20])
+def name_query(ground: Ground, data: bytes) -> None:
+    """A query from inside a session's network is about one name of a host, or about none; its answer stays short."""
+    try:
+        question = parse_question(data)
+    except (ValueError, IndexError):
+        return
+    assert question.name == "" or is_name(question.name)
+    reply = answer(question, OK, "127.64.4.1")
+    assert reply[:2] == data[:2]
+    assert len(reply) <= len(data) + 16
 
 
 @PARSERS.of(b"text" + _REPORT + b"\x1b]7501;?\x07\x1b[31m", b"\x1b]7501;state=idle" + b"x" * 6000)

@@ -30,6 +30,7 @@ THOROUGH = ("git_commit", "virtual_environment", "node", "npm", "mas_inside")
 # What is open where Landlock and a filter are all there is, and what does not work there: `mas start` says so.
 OPEN_IN_B = {
     "template_chmod", "template_utime", "sibling_stat", "sibling_chmod", "proc_names",
+    "machine_loopback", "machine_loopback_by_name",
 }  # fmt: skip
 NOT_IN_B = {"tmp", "own_unix_sockets", "shared_memory", "terminals"}
 # What no tier leaves open: the API knows its callers, and a launcher hands down nothing but a terminal.
@@ -46,7 +47,7 @@ OPEN_IN_D = {
     "colleague_token", "own_record_write", "own_config_write", "own_log_write", "own_lock", "address_write",
     "workspace_config_write", "workspace_provider", "home_secret", "home_write", "home_list", "signals", "proc_environ",
     "proc_cwd", "proc_names", "other_terminal", "tmux_list", "tmux_run_shell", "tmux_default", "unix_stream",
-    "unix_datagram", "unix_abstract", "server_socket",
+    "unix_datagram", "unix_abstract", "server_socket", "machine_loopback", "machine_loopback_by_name",
 }  # fmt: skip
 MISSING_PROGRAMS = {"node": "node", "npm": "npm", "git_commit": "git", "shell_pipe": "bash"}
 
@@ -81,6 +82,7 @@ class Ground:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
         listener.bind(f"\0{self.abstract}")
         listener.listen()
+        self.loopback = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
 
     def picture(self, root: str) -> dict[str, tuple[int, int, str]]:
         """The mode, time and content of everything below."""
@@ -193,6 +195,8 @@ class Trial:
             "unix_abstract": ground.abstract,
             "server_socket": ground.served.socket,
             "url": ground.served.url,
+            "loopback_port": ground.loopback.getsockname()[1],
+            "machine": "localhost",
         }
 
     def report(self) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -32,13 +33,18 @@ def model() -> Iterator[Mock]:
 
 
 @pytest.fixture
-def place(programs: str) -> Iterator[Site]:
+def place(programs: str, model: Mock) -> Iterator[Site]:
     """A fresh workspace that finds the programs; nothing of the caller's environment but the way to other programs."""
     with fresh_site() as made:
         # As people have it.
         made.env["MAS_ISOLATION"] = "auto"
         made.env["PATH"] = f"{programs}:{made.env['PATH']}"
         made.mas("init", made.root)
+        with open(made.path("config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        # The model is a service of this machine, which agents reach if it is named.
+        with open(made.path("config.json"), "w", encoding="utf-8") as file:
+            json.dump(config | {"isolation": {"private": [f"localhost:{model.port}"]}}, file)
         yield made
 
 

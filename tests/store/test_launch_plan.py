@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mas.model.launch import LaunchPlan, LimitPlan, Rules, Sign, StatePlan
+from mas.model.launch import LaunchPlan, LimitPlan, NetworkPlan, Rules, Sign, StatePlan
 from mas.store.agent.launch_plan import launch_path, read_plan, was_cut_short, write_plan
 from tests.site import short_directory
 from tests.store.samples import mode, put, read, umask
@@ -63,6 +63,7 @@ LIMITS = LimitPlan(
     counts={"memory": ("memory.events", "oom_kill"), "processes": ("/g/pids.events", "max")},
     words={"memory": "memory limit reached", "processes": "full", "file_size": "large"},
 )
+NETWORK = NetworkPlan(directory="/s/.mas/network", listen=(("127.0.0.1", 5432), ("127.64.0.1", 8443)))
 FULL = LaunchPlan(
     argv=("sh", "", "-c"),
     env={"A": "b=c", "B": ""},
@@ -75,6 +76,7 @@ FULL = LaunchPlan(
     resume=("sh", "--resume"),
     resume_if="*.log",
     isolation=RULES,
+    network=NETWORK,
     limits=LIMITS,
     states=STATES,
     spool=True,
@@ -115,7 +117,7 @@ def path(place: str) -> str:
 
 
 def test_every_field_of_a_plan_reads_back_as_it_was_written(path: str) -> None:
-    for record in (FULL, RULES, LIMITS, STATES):
+    for record in (FULL, RULES, NETWORK, LIMITS, STATES):
         assert vars(record).keys() == type(record).__annotations__.keys(), "a field that this test does not try"
     write_plan(path, FULL)
     assert read_plan(path) == FULL
@@ -140,7 +142,8 @@ def test_a_file_of_the_version_before_is_read_but_for_the_keys_to_quit_by(path: 
     with open(path, "wb") as file:
         file.write(OLD)
     newer = {"root": "all", "copies": (), "links": (), "connect": (), "system_calls": (), "shared_memory": 64 << 20}
-    assert read_plan(path) == FULL.but(mark=0, quit_keys=(), quit_timeout=0.0, isolation=RULES.but(**newer))
+    without = {"mark": 0, "network": None, "quit_keys": (), "quit_timeout": 0.0}
+    assert read_plan(path) == FULL.but(**without, isolation=RULES.but(**newer))
     with open(path, "wb") as file:
         file.write(b"=sh\0\0\0\0")
     assert read_plan(path) == PLAIN

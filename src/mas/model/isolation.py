@@ -67,6 +67,19 @@ _OPEN_FILES = _COUNT._replace(about="Number of open files")
 _ACCOUNT = Rule("the name of an account", "The user account of agents, if MAS runs as root", test=bool)
 
 
+def _is_place(word: str) -> bool:
+    from mas.model.network import parse_place
+
+    try:
+        parse_place(word)
+    except ValueError:
+        return False
+    return True
+
+
+_PLACE = Rule("a host name such as git.example.com, *.example.com or db.example.com:5432", test=_is_place)
+
+
 def _is_home_of_another(path: str) -> bool:
     return path.startswith("~") and path != "~" and not path.startswith("~/")
 
@@ -87,6 +100,15 @@ class Mode(StrEnum):
     OFF = "off"
 
 
+class NetworkMode(StrEnum):
+    """What agents reach: all public names, those of a list, MAS alone, or what the machine itself reaches."""
+
+    NAMES = "names"
+    LIST = "list"
+    NONE = "none"
+    SHARED = "shared"
+
+
 class Policy(NamedTuple):
     """How agents are isolated, and which files they can use.
 
@@ -101,6 +123,13 @@ class Policy(NamedTuple):
         tuple[Annotated[int, _PORT], ...] | None, Rule(about="The TCP ports that agents may use (default: all)")
     ] = None
     run_as: Annotated[str | None, _ACCOUNT] = None
+    network: Annotated[NetworkMode | None, Rule(about="What agents reach (default: names, in tier A)")] = None
+    allow: Annotated[
+        tuple[Annotated[str, _PLACE], ...], Rule(about="Names that agents may reach, with a port if it is another")
+    ] = ()
+    private: Annotated[
+        tuple[Annotated[str, _PLACE], ...], Rule(about="Hosts of private networks that agents may reach")
+    ] = ()
 
     def under(self, far: "Policy") -> "Policy":
         """This policy completed by a more general one: lists are added up, otherwise this policy decides."""
@@ -111,6 +140,9 @@ class Policy(NamedTuple):
             _both(self.hide, far.hide),
             far.ports if self.ports is None else self.ports,
             self.run_as or far.run_as,
+            self.network or far.network,
+            _both(self.allow, far.allow),
+            _both(self.private, far.private),
         )
 
 
@@ -153,7 +185,7 @@ class Isolation(NamedTuple):
     """How the agents of a session are isolated since its start.
 
     `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, empty; `account` is the user they run as, if that is not
-    who MAS runs as.
+    who MAS runs as. `network` is `shared` if they use the network of the machine.
     """
 
     tier: str
@@ -161,6 +193,7 @@ class Isolation(NamedTuple):
     not_enforced: tuple[str, ...] = ()
     account: str | None = None
     policy: PolicyOrWord = Policy()
+    network: NetworkMode = NetworkMode.SHARED
 
 
 class TierView(NamedTuple):
@@ -185,13 +218,12 @@ def shown_limits(limits: Limits) -> str:
 
 def shown_policy(policy: Policy) -> str:
     """A policy for people, in one line; empty where it adds nothing."""
-    words = [
-        f"{word} {', '.join(paths)}"
-        for word, paths in (("read", policy.read), ("write", policy.write), ("hide", policy.hide))
-        if paths
-    ]
+    lists = {name: getattr(policy, name) for name in ("read", "write", "hide", "allow", "private")}
+    words = [f"{word} {', '.join(values)}" for word, values in lists.items() if values]
     if policy.ports is not None:
         words.append(f"ports {', '.join(map(str, policy.ports)) or 'none'}")
+    if policy.network:
+        words.append(f"network {policy.network}")
     return "; ".join(words)
 
 

@@ -100,6 +100,15 @@ class Rules(Record):
     """How many bytes `/dev/shm` can hold; tier A only."""
 
 
+class NetworkPlan(Record):
+    """The network of an agent's session, which its launchers make and keep."""
+
+    directory: str
+    """Where the session's egress process has its socket, rules and files; in no agent's view."""
+    listen: tuple[tuple[str, int], ...] = ()
+    """Where to listen inside, besides the usual places: addresses and ports."""
+
+
 class LimitPlan(Record):
     """What an agent may take of the machine, and who enforces it."""
 
@@ -161,6 +170,8 @@ class LaunchPlan(Record):
     """The arguments to start it again with, if any file matches `resume_if` or that is empty."""
     resume_if: str = ""
     isolation: Rules | None = None
+    network: NetworkPlan | None = None
+    """None is the network of the machine."""
     limits: LimitPlan | None = None
     states: StatePlan = StatePlan()
     spool: bool = False
@@ -170,7 +181,7 @@ class LaunchPlan(Record):
     quit_timeout: float = 0.0
 
 
-_PARTS = {"isolation": Rules, "limits": LimitPlan, "states": StatePlan}
+_PARTS = {"isolation": Rules, "network": NetworkPlan, "limits": LimitPlan, "states": StatePlan}
 _SIGNS = ("title_map", "dialogs", "screen_map", "hook_map")
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mas.pane.logs import AgentLogs
     from mas.pane.relay import Relay
     from mas.pane.restarts import Restarts
+    from mas.runtime.network.hold import Network
+    from mas.runtime.sandbox.enter import SandboxProgram
     from mas.store.agent.agentlog import Fields
 
 _USUAL_SIGNALS = (
@@ -80,16 +82,20 @@ def main(session_dir: str, agent: str) -> int:
         return _refuse(session_dir, agent, f"cannot enter its unit directory: {error}")
     environ = {key: os.environ[key] for key in _OF_THE_TERMINAL if key in os.environ} | dict(plan.env)
     adopt_orphans()
+    try:
+        network = _network(agent, plan)
+    except OSError as error:
+        return _refuse(session_dir, agent, f"cannot have a network of its own: {error.strerror or error}")
     runner = _Runner(session_dir, agent, environ.get("TERM", ""), plan, _hooks(session_dir, agent, plan))
     argv = plan.argv
     while True:
         try:
-            process, master, slave = _spawn(argv, environ, plan)
+            process, master, slave = _spawn(argv, environ, plan, network)
         except Refused as refused:
             return _refuse(session_dir, agent, f"cannot be isolated: {refused}")
         except OSError as error:
             return _refuse(session_dir, agent, f"cannot run {argv[0]}: {os.strerror(error.errno or 0)}")
-        code = runner.run(argv[0], process, master)
+        code = runner.run(argv[0], process, master, network)
         os.close(slave)
         if not runner.starts_again(code):
             if runner.is_homeless:
@@ -111,7 +117,7 @@ class _Runner:
         self._relay: Relay | None = None
         self._restarts: Restarts | None = None
 
-    def run(self, program: str, process: Process, master: int) -> int:
+    def run(self, program: str, process: Process, master: int, network: Network | None) -> int:
         """Stay until the agent exits, and end what it left; returns how it exited."""
         # Only now: the agent is on its way, and has not waited for this.
         from mas.pane.leftovers import kill_descendants, left_behind
@@ -131,6 +137,8 @@ class _Runner:
         )
         pipe = (self._relay.wake, self._relay.waker) if self._relay else None
         self._relay = Relay(process, master, logs, self._plan, pipe, self._hooks)
+        if network:
+            self._relay.keep_network(network)
         status = self._relay.run()
         self._left = left_behind(process.keepers)
         self._undying = kill_descendants(time.monotonic() + _GRACE, process.keepers)
@@ -219,6 +227,15 @@ def _hooks(session_dir: str, agent: str, plan: LaunchPlan) -> Hooks | None:
         return None
 
 
+def _network(agent: str, plan: LaunchPlan) -> Network | None:
+    """The network of the agent's session, made if there is none yet."""
+    if not plan.network:
+        return None
+    from mas.runtime.network.hold import Network
+
+    return Network(plan.network, agent)
+
+
 def _argv_again(plan: LaunchPlan) -> tuple[str, ...]:
     """What to run once more: what goes on with the conversation, where there is one."""
     from mas.store.files.matching import is_any
@@ -247,7 +264,9 @@ def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:
     os.close(fd)
 
 
-def _spawn(argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan) -> tuple[Process, int, int]:
+def _spawn(
+    argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan, network: Network | None
+) -> tuple[Process, int, int]:
     """Start the program as leader of a new terminal session; `OSError` if it cannot be run, `Refused` if not so.
 
     Returns the process and both ends of the terminal. The caller keeps the agent's end open too: a terminal that
@@ -257,7 +276,12 @@ def _spawn(argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan) -> 
     copy_size(slave)
     try:
         if plan.isolation:
-            process = _start_isolated(plan.isolation, argv, environ, _limiter(plan), (master, slave))
+            from mas.runtime.sandbox.enter import SandboxProgram
+
+            program = SandboxProgram(argv, environ, _limiter(plan), network.space.join if network else None)
+            process = _start_isolated(plan.isolation, program, master, slave)
+            if network:
+                network.tell(process.pid)
         else:
             process = _start(argv, environ, _limiter(plan), slave)
         return process, master, slave
@@ -267,14 +291,12 @@ def _spawn(argv: tuple[str, ...], environ: dict[str, str], plan: LaunchPlan) -> 
         raise
 
 
-def _start_isolated(
-    rules: Rules, argv: tuple[str, ...], environ: dict[str, str], limit: Callable[[], None], terminal: tuple[int, int]
-) -> Process:
+def _start_isolated(rules: Rules, program: SandboxProgram, master: int, slave: int) -> Process:
     """Start the program behind the walls that its rules say."""
-    from mas.runtime.sandbox.enter import SandboxFailed, SandboxProgram, start
+    from mas.runtime.sandbox.enter import SandboxFailed, start
 
     try:
-        started = start(rules, SandboxProgram(argv, environ, limit), *terminal)
+        started = start(rules, program, master, slave)
     except SandboxFailed as refused:
         raise Refused(str(refused)) from None
     return Process(started.agent, started.keepers, started.ended)

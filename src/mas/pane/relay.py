@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mas.pane.limits import LimitWatch
     from mas.pane.quit import Quit
     from mas.pane.screen import ScreenReader
+    from mas.runtime.network.hold import Network
 
     class Part(Protocol):
         @property
@@ -86,6 +87,7 @@ class Relay:
         self.screen = self._screen(now)
         self.limits = self._limits(now)
         self.hooks = hooks
+        self.network: Network | None = None
         self.answers = (0, _ANSWERS)
         self.wake, self.waker = pipe or os.pipe()
         for fd in (self.wake, self.waker, master, 0, 1):
@@ -93,6 +95,11 @@ class Relay:
         if self.foreground:
             self.foreground.stir(now)
         self.timed = self._timed()
+
+    def keep_network(self, network: Network) -> None:
+        """See to it that the egress process of the session's network is running."""
+        self.network = network
+        self.timed.append((network, network.look))
 
     def _timed(self) -> list[Timed]:
         """The parts that are looked at when they are due."""
@@ -178,6 +185,8 @@ class Relay:
             self.screen.read()
         if self.hooks and self.hooks.fd in ready:
             self.hooks.hear(time.monotonic())
+        if self.network and self.network.fd in ready:
+            self.network.hear(time.monotonic())
         if self.master_open and self.to_agent:
             _write_some(self.master, self.to_agent)
         self.typed.tell()
@@ -212,6 +221,8 @@ class Relay:
             poll.register(self.screen.fd, select.POLLIN)
         if self.hooks and self.hooks.fd >= 0:
             poll.register(self.hooks.fd, select.POLLIN)
+        if self.network and self.network.fd >= 0:
+            poll.register(self.network.fd, select.POLLIN)
         return poll
 
     def _handle_signals(self, numbers: bytes) -> None:

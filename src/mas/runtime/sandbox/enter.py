@@ -55,10 +55,18 @@ class Started:
 class SandboxProgram:
     """What to run, and what to do first, in its process, while that may still do everything."""
 
-    __slots__ = ("argv", "environ", "paths", "prepare")
+    __slots__ = ("argv", "environ", "join", "paths", "prepare")
 
-    def __init__(self, argv: tuple[str, ...], environ: Mapping[str, str], prepare: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        environ: Mapping[str, str],
+        prepare: Callable[[], None],
+        join: Callable[[], None] | None = None,
+    ) -> None:
+        """`join` moves its process into the network of its session, if that has one."""
         self.argv = argv
+        self.join = join
         self.environ = environ
         self.prepare = prepare
         name = argv[0]
@@ -163,6 +171,8 @@ class _Inner:
         try:
             self.own_processes = own_processes
             self.program.prepare()
+            if self.program.join:
+                self.program.join()
             if self.rules.how == "namespaces":
                 enter_namespaces(own_processes)
                 if own_processes:

@@ -44,7 +44,7 @@ def enter_namespaces(own_processes: bool) -> None:
         else:
             return
     libc("unshare", flags | _NEWUSER)
-    _keep_ids(uid, gid)
+    keep_ids(uid, gid)
 
 
 def fork_beside() -> int:
@@ -52,7 +52,7 @@ def fork_beside() -> int:
     return call("clone", _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)
 
 
-def _keep_ids(uid: int, gid: int) -> None:
+def keep_ids(uid: int, gid: int) -> None:
     """Be the same user and group in the new user namespace as outside."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)

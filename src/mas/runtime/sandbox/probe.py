@@ -55,7 +55,8 @@ _SCOPES_SINCE = 6
 
 
 def probe(how: str) -> str:
-    """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine; else why not."""
+    """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine, or there can be a `network`
+    of a session's own; else why not."""
     import subprocess
 
     try:
@@ -183,11 +184,15 @@ def _has_own_processes() -> bool:
 
 
 def _main(how: str) -> int:
+    from mas.runtime.network.space import make_space
     from mas.runtime.sandbox.enter import SandboxFailed
 
     try:
         if how == "proc":
             return 0 if _has_own_processes() else 1
+        if how == "network":
+            make_space(None, ())
+            return 0
         why = _try(how)
     except (SandboxFailed, OSError) as error:
         why = str(error) or type(error).__name__

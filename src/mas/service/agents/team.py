@@ -166,6 +166,7 @@ def _write_plan(
         resume=resume if again else (),
         resume_if=program.resume_if,
         isolation=enclosure.rules(agent.id, program, env) if enclosure else None,
+        network=enclosure.network() if enclosure else None,
         limits=limits,
         states=states,
         spool=bool(enclosure and (states.hook_map or states.answer_hook)),

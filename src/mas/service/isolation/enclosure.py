@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId, shown
-from mas.model.isolation import Isolation, Mode, Policy, SessionLimits, Tier
-from mas.model.launch import Rules
+from mas.model.isolation import Isolation, Mode, NetworkMode, Policy, SessionLimits, Tier
+from mas.model.launch import NetworkPlan, Rules
 from mas.model.run import Run
 from mas.providers.provider import Program
 from mas.runtime.sandbox.places import ETC, NEVER, WHOLE
 from mas.service.isolation import etc
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
+from mas.service.isolation.network import DOOR_PORT, NAME_SERVER, RESOLVER, SessionNetwork, choose_network
 from mas.service.isolation.own_config import own_config_path, system_view
 from mas.service.isolation.sights import HIDE, READ, WRITE, Sight, Sights, nested_workspaces
 from mas.service.isolation.tiers import warning
@@ -69,6 +70,8 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
     policy = policy_of(world, run)
     tiers = world.tiers()
     isolation = tiers.choose(policy)
+    network, to_know = choose_network(isolation, tiers)
+    isolation = isolation._replace(network=network)
     if run.policy.enforce is Mode.OFF:
         # Asked for just now; who has set it for the whole workspace knows.
         return isolation, ("Isolation is off: agents can read and change everything that you can",)
@@ -82,7 +85,7 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
             " every file of root's",
             "set isolation.runAs to an account in config.json; or, to run without isolation: mas start --isolation off",
         )
-    warnings = (*warning(isolation, tiers.reason()), *((words,) if words else ()))
+    warnings = (*warning(isolation, tiers.reason()), *to_know, *((words,) if words else ()))
     if isolation.tier == Tier.A and system_view(world.settings.environ).root == _ALL:
         warnings += (f"Agents see the whole machine but for what is hidden: {_SAYS_ALL}",)
     return isolation._replace(account=account.name if account else None), warnings
@@ -115,14 +118,20 @@ class Enclosure:
         self._has_usual = os.path.realpath(_TEMPORARY[0]) in self.covered
         # Where a policy shows /etc itself, there is no copy.
         self.has_copy = self._is_a and self._is_listed and ETC not in shared
+        is_shared = isolation.network == NetworkMode.SHARED
+        self._network = None if is_shared else SessionNetwork(world, session_id, isolation)
 
     def empty(self) -> None:
         """Leave nothing of what agents of an earlier run kept for a moment."""
         self._home.empty_temporary()
+        if self._network:
+            self._network.empty()
 
     def furnish(self, programs: dict[str, Program]) -> None:
         """Create what isolated agents need on the disk, owned by the account they run as."""
         paths = self._paths
+        if self._network:
+            self._network.furnish()
         self._home.make()
         for agent, program in programs.items():
             AgentPlace(paths, agent).make()
@@ -134,7 +143,8 @@ class Enclosure:
         if self.has_copy:
             sights = Sights()
             self._system(sights)
-            self._etc.write(etc.copied(lambda path: sights.kind_of(path) == READ, uid, paths.home))
+            files = etc.copied(lambda path: sights.kind_of(path) == READ, uid, paths.home)
+            self._etc.write({**files, **({RESOLVER: NAME_SERVER} if self._network else {})})
         # Without its powers not even root can write what is another's, as after an earlier run for an account.
         uid, gid = (self._account.uid, self._account.gid) if self._account else (os.getuid(), os.getgid())
         if os.getuid() == 0 and (self._account or os.stat(paths.unit).st_uid != uid):
@@ -154,6 +164,7 @@ class Enclosure:
             **self._homes.roots(),
             "PATH": seen,
             "MAS_PATH": seen,
+            **({"MAS_PORT": str(DOOR_PORT)} if self._network else {}),
         }
 
     def argv(self, argv: tuple[str, ...], path: str) -> tuple[str, ...]:
@@ -168,8 +179,8 @@ class Enclosure:
         """What the kernel must enforce around one agent, which has this environment."""
         sights = self.sights(agent, program, env)
         kept = sights.needed(self.covered)
-        copies = ((self._etc.path, ETC),) if self.has_copy else ()
-        for path in kept if copies else ():
+        copies = ((self._etc.path, ETC),) if self.has_copy else self._network.files() if self._network else ()
+        for path in kept if self.has_copy else ():
             if is_in(path, ETC) and path not in self._places:
                 self._etc.make_place(path)
                 self._places.add(path)
@@ -226,7 +237,7 @@ class Enclosure:
             self._system(sights)
         else:
             sights.add(HIDE, "sockets of the machine's services", (*_RUN, _GROUPS))
-            sights.add(READ, "finds addresses of names", (*_NAMES, *_resolver()))
+            sights.add(READ, "finds addresses of names", () if self._network else (*_NAMES, *_resolver()))
         sights.add(HIDE, "a home", homes.all)
         sights.add(READ, "a program on PATH", (one for one in path.split(":") if _is_no_home(one, homes)))
         chain = [*homes.tool_chain(path), *(one for one in named if _is_no_home(one, homes))]
@@ -243,8 +254,9 @@ class Enclosure:
         return sights
 
     def _system(self, sights: Sights) -> None:
-        sights.add(READ, "finds addresses of names", _resolver())
-        sights.add(HIDE, "sockets of the machine's services", _sockets(_resolver()))
+        resolver = () if self._network else tuple(_resolver())
+        sights.add(READ, "finds addresses of names", resolver)
+        sights.add(HIDE, "sockets of the machine's services", _sockets(resolver))
         sights.add(READ, "the system", WHOLE if self._is_a else (*WHOLE, "/proc"))
         sights.add(READ, "the system", etc.directories())
         sights.add(HIDE, "not for every user", (*NEVER, *etc.closed(map(os.path.realpath, etc.directories()))))
@@ -270,10 +282,16 @@ class Enclosure:
             sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
         return sights
 
+    def network(self) -> NetworkPlan | None:
+        """What launchers must do for the session's own network; None if it shares that of the machine."""
+        return self._network.plan() if self._network else None
+
     def _own_port(self) -> tuple[int, ...]:
         """The port of MAS itself, if ports are restricted: where it is served, or will be if that is free."""
         if self._isolation.policy.ports is None:
             return ()
+        if self._network:
+            return (DOOR_PORT,)
         server = find_address(self._paths.root)
         own = server.url.rpartition(":")[2] if server else ""
         return (int(own) if own.isdigit() else DEFAULT_PORT,)
@@ -347,7 +365,7 @@ def _resolver() -> Iterator[str]:
             yield os.path.dirname(real)
 
 
-def _sockets(places: Iterator[str]) -> Iterator[str]:
+def _sockets(places: Iterable[str]) -> Iterator[str]:
     """The sockets in directories."""
     for place in filter(os.path.isdir, places):
         for entry in os.scandir(place):

@@ -1,0 +1,165 @@
+"""A session's network namespace, and the sockets made inside it through which all of its traffic goes.
+
+A socket belongs to the namespace it was created in, not to the process that uses it: so a process outside can listen
+inside. Runs in launchers, which start once per agent, so this imports nothing but C modules.
+"""
+
+from __future__ import annotations
+
+import _socket
+import fcntl
+import os
+
+from mas.runtime.sandbox.namespaces import keep_ids
+from mas.runtime.sandbox.system import libc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NEWUSER, _NEWNET = 0x10000000, 0x40000000
+_EPERM = 1
+_SIOCSIFFLAGS, _SIOCSIFADDR, _IFF_UP = 0x8914, 0x8916, 1
+_BACKLOG = 128
+_LOOPBACK = "127.0.0.1"
+DOOR_PORT = 7717
+"""Where agents reach MAS: the same in every session, whatever the server's own port is."""
+PROXY_PORT = 3128
+RESOLVER = "127.0.0.53"
+# Agents cannot take these: to bind a port below 1024 needs a capability that they do not have.
+STRAIGHT_PORTS = (22, 80, 443)
+_RESOLVER_PORT = 53
+
+
+class Space:
+    """Descriptors of a network namespace and of the user namespace that owns it."""
+
+    __slots__ = ("net", "user")
+
+    def __init__(self, user: int, net: int) -> None:
+        self.user = user
+        self.net = net
+
+    def join(self) -> None:
+        """Move this process into it. The user namespace is skipped if this process is already there."""
+        if os.fstat(self.user).st_ino != os.stat("/proc/self/ns/user").st_ino:
+            libc("setns", self.user, _NEWUSER)
+        libc("setns", self.net, _NEWNET)
+
+    def close(self) -> None:
+        os.close(self.user)
+        os.close(self.net)
+
+
+def unshare_network() -> None:
+    """Move this process into a new network namespace in which only loopback exists; `OSError` if that is refused."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid:
+        libc("unshare", _NEWUSER | _NEWNET)
+        keep_ids(uid, gid)
+    else:
+        _unshare_as_root()
+    with_socket = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    request = b"lo".ljust(16, b"\0") + _IFF_UP.to_bytes(2, "little") + bytes(22)
+    fcntl.ioctl(with_socket.fileno(), _SIOCSIFFLAGS, request)
+    with_socket.close()
+
+
+def _unshare_as_root() -> None:
+    try:
+        libc("unshare", _NEWNET)
+    except OSError as error:
+        if error.errno != _EPERM:
+            raise
+        libc("unshare", _NEWUSER | _NEWNET)
+        keep_ids(0, os.getegid())
+
+
+def listeners(extra: Iterable[tuple[str, int]]) -> list[int]:
+    """Descriptors of the sockets through which all traffic of this namespace goes; `extra` are more to listen at.
+
+    The port 0 stands for an address of a private network, which the namespace is given.
+    """
+    for number, (address, port) in enumerate(extra, 1):
+        if not port:
+            _add_address(f"lo:{number}", address)
+    extra = [place for place in extra if place[1]]
+    places = [(_LOOPBACK, DOOR_PORT), (_LOOPBACK, PROXY_PORT), *(("0.0.0.0", port) for port in STRAIGHT_PORTS), *extra]  # noqa: S104 - of a namespace without a way out
+    found = [_bound(_socket.SOCK_STREAM, place) for place in places]
+    # The second is where programs ask that find no list of name servers.
+    return [*found, *(_bound(_socket.SOCK_DGRAM, (place, _RESOLVER_PORT)) for place in (RESOLVER, _LOOPBACK))]
+
+
+def _add_address(interface: str, address: str) -> None:
+    request = interface.encode().ljust(16, b"\0") + _socket.AF_INET.to_bytes(2, "little") + bytes(2)
+    request += _socket.inet_aton(address) + bytes(16)
+    one = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(one.fileno(), _SIOCSIFADDR, request)
+    one.close()
+
+
+def _bound(kind: int, place: tuple[str, int]) -> int:
+    made = _socket.socket(_socket.AF_INET, kind | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+    made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(place)
+    except OSError as error:
+        raise OSError(error.errno, f"{place[0]}:{place[1]}: {error.strerror}") from None
+    if kind == _socket.SOCK_STREAM:
+        made.listen(_BACKLOG)
+    return made.detach()
+
+
+def make_space(space: Space | None, extra: tuple[tuple[str, int], ...]) -> tuple[Space, list[int]]:
+    """A new namespace, or the one that is given, and new listeners in it; this process stays where it is."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    child = os.fork()
+    if child == 0:
+        _make_inside(space, extra, theirs)
+    theirs.close()
+    try:
+        words, found = receive(ours)
+    finally:
+        ours.close()
+        os.waitpid(child, 0)
+    if not found:
+        raise OSError(_EPERM, words.decode("utf-8", "replace") or "its process ended on the way")
+    user, net, *sockets = found
+    return Space(user, net), sockets
+
+
+def _make_inside(space: Space | None, extra: tuple[tuple[str, int], ...], theirs: _socket.socket) -> None:
+    """Go there, make what is needed and hand it over. Does not return."""
+    try:
+        if space is None:
+            unshare_network()
+        else:
+            space.join()
+        spaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
+        send(theirs, b"ok", [*spaces, *listeners(extra)])
+    except OSError as error:
+        theirs.send((error.strerror or str(error)).encode("utf-8", "replace"))
+    finally:
+        os._exit(0)
+
+
+def send(to: _socket.socket, words: bytes, descriptors: list[int]) -> None:
+    """Hand over descriptors with a message."""
+    data = b"".join(fd.to_bytes(4, "little") for fd in descriptors)
+    to.sendmsg([words], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+
+
+_MOST_DESCRIPTORS = 250
+_LONGEST_MESSAGE = 1 << 12
+_CLOEXEC_RECEIVED = 0x40000000
+
+
+def receive(from_: _socket.socket) -> tuple[bytes, list[int]]:
+    """A message and the descriptors that came with it; both empty at the end."""
+    room = _socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
+    words, ancillary, _, _ = from_.recvmsg(_LONGEST_MESSAGE, room, _CLOEXEC_RECEIVED)
+    found: list[int] = []
+    for level, kind, data in ancillary:
+        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+            found += [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data) - 3, 4)]
+    return words, found

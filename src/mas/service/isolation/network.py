@@ -1,0 +1,102 @@
+"""Networks: which one a session's agents have, and what its egress process must know."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mas.model.errors import NotIsolated
+from mas.model.ids import SessionId
+from mas.model.isolation import Isolation, Mode, NetworkMode, Tier
+from mas.model.launch import NetworkPlan
+from mas.model.network import LOCALHOST, is_address, places_to_listen
+from mas.service.isolation.tiers import Tiers
+from mas.service.world import World
+from mas.store.files.atomic import ensure_directory, write_atomic
+from mas.store.files.tree import remove_tree
+from mas.store.layout import PRIVATE_DIR
+from mas.store.server.presence import Presence
+
+DOOR_PORT = 7717
+"""Where agents with a network of their own reach MAS, at 127.0.0.1."""
+_DIRECTORY = "network"
+LOG = "network.jsonl"
+RESOLVER = "resolv.conf"
+NAME_SERVER = (
+    b"# What this session reaches: network, allow and private of its policy\nnameserver 127.0.0.53\nsearch .\n"
+)
+_FIRST_OF_OURS = "127.64.0."
+_MOST_WITH_PORTS = 250
+
+
+def choose_network(isolation: Isolation, tiers: Tiers) -> tuple[NetworkMode, tuple[str, ...]]:
+    """The network that a session gets, and what people should know of it; `NotIsolated` if the one asked for fails."""
+    asked = isolation.policy.network
+    if isolation.policy.enforce is Mode.OFF:
+        return NetworkMode.SHARED, ()
+    if asked is NetworkMode.SHARED:
+        return asked, _shared("the policy says so")
+    why = tiers.why_not("network") if isolation.tier == Tier.A else f"isolation is tier {isolation.tier}"
+    if not why:
+        return asked or NetworkMode.NAMES, ()
+    if asked or isolation.policy.enforce is Mode.REQUIRE:
+        raise NotIsolated(
+            f"Agents cannot have the network {asked or NetworkMode.NAMES}: {why}",
+            'mas doctor; to share the network of this machine: "network": "shared" in the policy',
+        )
+    return NetworkMode.SHARED, _shared(why) if isolation.tier == Tier.A else ()
+
+
+def _shared(why: str) -> tuple[str, ...]:
+    return (f"The network is shared: agents reach all that this machine does, its own services too ({why})",)
+
+
+class SessionNetwork:
+    """The network of one session: the files its egress process reads, and what its launchers do."""
+
+    def __init__(self, world: World, session_id: SessionId, isolation: Isolation) -> None:
+        self._world = world
+        self._paths = world.layout.session(session_id)
+        self._mode = isolation.network
+        self._policy = isolation.policy
+        self._directory = self._paths.at(".mas", _DIRECTORY)
+        self._places = places_to_listen(self._policy.allow, self._policy.private)
+        named = [host for host in self._places if not is_address(host) and host != LOCALHOST]
+        self._fixed = {host: f"{_FIRST_OF_OURS}{number}" for number, host in enumerate(named[:_MOST_WITH_PORTS], 1)}
+
+    def empty(self) -> None:
+        """Leave nothing of an earlier run; no agent may be running."""
+        remove_tree(self._directory)
+
+    def furnish(self) -> None:
+        """Write what the egress process and its launchers read."""
+        ensure_directory(self._directory, PRIVATE_DIR)
+        presence = Presence(self._world.layout, self._world.settings.private_sockets)
+        rules = {
+            "mode": self._mode,
+            "allow": self._policy.allow,
+            "private": self._policy.private,
+            "fixed": self._fixed,
+            "log": self._paths.at("logs", LOG),
+            "door": presence.agents_socket,
+        }
+        write_atomic(os.path.join(self._directory, "rules.json"), json.dumps(rules).encode())
+        write_atomic(self._name_servers, NAME_SERVER, 0o644)
+
+    def plan(self) -> NetworkPlan:
+        """What launchers must do."""
+        listen = []
+        for host, ports in self._places.items():
+            where = "127.0.0.1" if host == LOCALHOST else self._fixed.get(host, host)
+            # The port 0 gives the namespace that address.
+            listen += [(where, port) for port in (*((0,) if is_address(host) else ()), *ports)]
+        return NetworkPlan(directory=self._directory, listen=tuple(listen))
+
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """What agents see in the place of the machine's own files."""
+        real = os.path.realpath(f"/etc/{RESOLVER}")
+        return ((self._name_servers, real),) if os.path.exists(real) else ()
+
+    @property
+    def _name_servers(self) -> str:
+        return os.path.join(os.path.realpath(self._directory), RESOLVER)

@@ -1,0 +1,241 @@
+"""A network of a session's own: what agents reach through it, and that its egress process lives as long as they do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import sys
+from typing import Any
+
+import psutil
+import pytest
+
+from mas.model.errors import NotIsolated
+from mas.model.isolation import Isolation, NetworkMode, Policy, Tier
+from mas.service.isolation.network import choose_network
+from tests.served import Served
+from tests.site import AGENTS, Site, until
+
+COMMAND = shlex.join([sys.executable, os.path.join(AGENTS, "networked.py")])
+_LARGEST = 25 << 20
+
+
+class Team:
+    """A session of agents that do what a test asks them to."""
+
+    def __init__(self, site: Site, tier: str = "A", policy: dict[str, Any] | None = None, team: str = "pair") -> None:
+        self.site = site
+        if policy:
+            with open(site.path("config.json"), encoding="utf-8") as file:
+                config = json.load(file)
+            with open(site.path("config.json"), "w", encoding="utf-8") as file:
+                json.dump(config | {"isolation": policy}, file)
+        words = ("start", "--team", team, "--command", COMMAND)
+        done = site.mas(*words, env={"MAS_ISOLATION": tier}, code=None)
+        self.said = done.stderr
+        if done.returncode == 7 and "cannot isolate agents in tier" in done.stderr:
+            pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
+        assert done.returncode == 0, done.stderr
+        self.id = done.stdout.strip()
+        self._asked: dict[str, int] = {}
+
+    def ask(self, agent: str, *words: Any) -> Any:
+        """What one of the agents says to that."""
+        number = self._asked.get(agent, 0)
+        self._asked[agent] = number + 1
+        unit = self.site.session(self.id, "unit", agent)
+        with open(os.path.join(unit, "half"), "w", encoding="utf-8") as file:
+            json.dump(words, file)
+        os.chmod(os.path.join(unit, "half"), 0o644)
+        os.rename(os.path.join(unit, "half"), os.path.join(unit, f"try-{number}"))
+        done = os.path.join(unit, f"done-{number}")
+        until(lambda: os.path.exists(done), f"{words} of agent {agent}")
+        with open(done, encoding="utf-8") as file:
+            return json.load(file)
+
+    def network(self, *names: str) -> str:
+        return self.site.session(self.id, ".mas", "network", *names)
+
+    def egress(self) -> psutil.Process:
+        """The egress process that runs."""
+
+        def found() -> psutil.Process | None:
+            try:
+                with open(self.network("space"), encoding="ascii") as file:
+                    process = psutil.Process(int(file.read().split()[0]))
+                return process if process.status() != psutil.STATUS_ZOMBIE else None
+            except (OSError, psutil.Error):
+                return None
+
+        process = until(found, "the egress process")
+        assert isinstance(process, psutil.Process)
+        return process
+
+    def log(self) -> list[dict[str, Any]]:
+        with open(self.site.session(self.id, "logs", "network.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def launchers(team: Team) -> list[int]:
+    found = []
+    for agent in ("21", "23"):
+        with open(team.site.session(team.id, "logs", f"agent-{agent}.events.jsonl"), encoding="utf-8") as file:
+            found += [line["launcher"] for line in map(json.loads, file) if line["event"] == "start"]
+    return found
+
+
+def test_an_agent_cannot_take_the_port_of_the_server_when_that_has_ended(served: Served) -> None:
+    team = Team(served.site)
+    port = int(served.url.rpartition(":")[2])
+    served.stop()
+    # Inside it may have any port that is free there: that is no port of the machine.
+    team.ask("21", "bind", port)
+    with socket.create_server(("127.0.0.1", port)) as ours:
+        assert ours.getsockname()[1] == port
+
+
+def test_in_a_shared_network_an_agent_can_take_that_port(served: Served) -> None:
+    """The control of the test before: that is how it was, and what a shared network leaves open."""
+    team = Team(served.site, policy={"network": "shared"})
+    port = int(served.url.rpartition(":")[2])
+    served.stop()
+    assert team.ask("21", "bind", port) == "bound"
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server(("127.0.0.1", port))
+
+
+def test_a_service_of_the_machine_is_out_of_reach_and_all_agents_share_one_network(site: Site) -> None:
+    team = Team(site)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        port = service.getsockname()[1]
+        # A control: it is there.
+        socket.create_connection(("127.0.0.1", port), 5).close()
+        assert "ConnectionRefused" in team.ask("21", "connect", "127.0.0.1", port)
+        assert "ConnectionRefused" in team.ask("21", "connect", "localhost", port)
+    assert team.ask("21", "interfaces") == ["lo"]
+    own = team.ask("21", "namespace")
+    assert own == team.ask("23", "namespace") != os.readlink("/proc/self/ns/net")
+    # What one agent serves is there for the others of its session.
+    assert team.ask("21", "bind", 3000) == "bound"
+    assert "in use" in team.ask("23", "bind", 3000)
+
+
+def test_agents_reach_mas_whatever_port_its_server_has(served: Served) -> None:
+    team = Team(served.site)
+    assert team.ask("21", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
+    served.restart()
+    assert team.ask("21", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
+    served.stop()
+    assert "ConnectionReset" in team.ask("21", "connect", "127.0.0.1", 7717)
+
+
+def test_no_agent_can_take_a_port_that_leads_outside(site: Site) -> None:
+    team = Team(site)
+    for port in (7717, 3128):
+        assert "in use" in team.ask("21", "bind", port)
+    for port in (22, 80, 443, 53):
+        assert "PermissionError" in team.ask("21", "bind", port)
+
+
+def test_an_egress_process_that_is_killed_comes_back_into_the_same_network(served: Served) -> None:
+    team = Team(served.site)
+    before = team.ask("21", "namespace")
+    old = team.egress()
+    old.kill()
+    until(lambda: not lives(old), "its end")
+    # Its ports are held meanwhile: nobody else can have them.
+    assert "in use" in team.ask("23", "bind", 7717)
+    assert team.ask("21", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
+    assert team.egress().pid != old.pid
+    assert team.ask("21", "namespace") == before
+    assert team.ask("23", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
+
+
+def test_stopping_a_session_ends_its_egress_process(site: Site) -> None:
+    team = Team(site)
+    egress = team.egress()
+    site.mas("stop", team.id)
+    assert not lives(egress)
+    assert not os.path.exists(team.network("egress.sock"))
+
+
+@pytest.mark.parametrize("how", ["tmux", "launchers"])
+def test_an_egress_process_ends_with_the_last_launcher_however_that_ends(site: Site, how: str) -> None:
+    team = Team(site)
+    egress = team.egress()
+    team.ask("21", "namespace"), team.ask("23", "namespace")
+    show = site.json("show", team.id)
+    if how == "tmux":
+        site.tmux("kill-session", "-t", f"={show['tmuxSession']}", socket=show["tmuxSocket"])
+    else:
+        for pid in until(lambda: launchers(team) if len(launchers(team)) == 2 else None, "two launchers"):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not lives(egress), "the end of the egress process")
+    site.mas("stop", team.id, code=None)
+
+
+def test_an_agent_that_is_restarted_comes_back_into_the_network_of_its_session(site: Site) -> None:
+    team = Team(site)
+    own, egress = team.ask("21", "namespace"), team.egress()
+    site.mas("restart-agent", "--force", f"{team.id}:23")
+    # It begins to count at the first file again.
+    assert team.ask("23", "namespace") == own
+    assert lives(egress)
+    site.mas("restart-agent", "--force", f"{team.id}:21")
+    team.ask("23", "interfaces")
+    assert lives(egress)
+
+
+def test_a_session_that_is_restored_has_a_network_again(site: Site) -> None:
+    team = Team(site)
+    site.mas("stop", team.id)
+    site.mas("restore", team.id, env={"MAS_ISOLATION": "A"})
+    assert team.ask("21", "interfaces") == ["lo"]
+
+
+def test_without_a_network_agents_reach_mas_and_no_name(served: Served) -> None:
+    team = Team(served.site, policy={"network": "none"})
+    assert "gaierror" in team.ask("21", "resolve", "example.com")
+    assert team.ask("21", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
+    (line,) = (line for line in team.log() if line["name"] == "example.com")
+    assert (line["agent"], line["result"]) == ("21", "refused: the session has no network")
+
+
+def test_which_agent_asked_for_which_name_is_in_the_log(site: Site) -> None:
+    team = Team(site, policy={"network": "list", "allow": ["git.example.com"]})
+    for agent in ("23", "21"):
+        assert "gaierror" in team.ask(agent, "resolve", f"of-{agent}.example.com")
+    found = {line["name"]: (line["agent"], line["result"]) for line in team.log()}
+    words = "refused: it is not on the list of allowed names"
+    assert found == {"of-23.example.com": ("23", words), "of-21.example.com": ("21", words)}
+
+
+def test_a_shared_network_is_said_in_one_line(site: Site) -> None:
+    team = Team(site, policy={"network": "shared"})
+    assert team.ask("21", "namespace") == os.readlink("/proc/self/ns/net")
+    assert len([line for line in team.said.splitlines() if "network is shared" in line]) == 1
+    assert site.json("show", team.id)["isolation"]["network"] == "shared"
+
+
+def test_a_network_that_the_tier_cannot_have_is_refused_if_it_was_asked_for(site: Site) -> None:
+    tiers = site.world().tiers()
+    lower = Isolation(Tier.B, "landlock", policy=Policy())
+    assert choose_network(lower, tiers) == (NetworkMode.SHARED, ())
+    with pytest.raises(NotIsolated, match="cannot have the network none: isolation is tier B"):
+        choose_network(lower._replace(policy=Policy(network=NetworkMode.NONE)), tiers)
+
+
+def test_the_egress_process_is_small(site: Site) -> None:
+    team = Team(site)
+    team.ask("21", "resolve", "localhost")
+    assert team.egress().memory_full_info().pss < _LARGEST

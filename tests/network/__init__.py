@@ -1,0 +1,1 @@
+"""A session's network, tried in namespaces that stand for the machine and for the internet."""

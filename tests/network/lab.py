@@ -1,0 +1,240 @@
+"""Runs in a network and mount namespace of its own, which stands for the user's machine, and makes a second one.
+
+The second stands for the internet: a web server and an echo server at a public address and at a private one. Then a
+process inside a session's network tries what the arguments say, and this prints how each went, as JSON.
+Started by `tests/network/test_egress.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from mas.model.launch import NetworkPlan
+from mas.runtime.network.hold import Network
+from mas.runtime.sandbox.system import die_with_parent, libc
+
+OWN, PUBLIC, PRIVATE = "93.184.215.1", "93.184.215.14", "10.9.9.9"
+HOSTS = f"""\
+127.0.0.1 localhost
+::1 localhost
+{PUBLIC} web.example.com other.example.com db.example.com
+{PRIVATE} private.example.com git.corp
+127.0.0.1 loopback.example.com
+::1 loopback6.example.com
+::ffff:127.0.0.1 mapped.example.com
+64:ff9b::7f00:1 translated.example.com
+169.254.169.254 metadata.example.com
+{OWN} own.example.com
+0.0.0.0 zero.example.com
+100.64.0.1 carrier.example.com
+127.0.0.1 mixed.example.com
+{PUBLIC} mixed.example.com
+"""
+_PORTS = (22, 80, 443, 5432)
+_NEWNS, _NEWNET = 0x20000, 0x40000000
+
+
+def unshare(kind: int) -> None:
+    libc("unshare", kind)
+
+
+def serve(port: int) -> None:
+    """Answer requests with who was meant, and everything else with itself, until the other side has ended."""
+    listener = socket.create_server(("", port), backlog=64)
+    while True:
+        one, _ = listener.accept()
+        threading.Thread(target=_talk, args=(one, port), daemon=True).start()
+
+
+def _talk(one: socket.socket, port: int) -> None:
+    with one:
+        data = one.recv(1 << 16)
+        if data.startswith(b"GET "):
+            where = one.getsockname()[0]
+            one.sendall(f"HTTP/1.0 200 OK\r\n\r\n{where} {port} ".encode() + data)
+            return
+        while data:
+            one.sendall(data)
+            data = one.recv(1 << 16)
+        one.sendall(b" and goodbye")
+
+
+def servers(ports: tuple[int, ...]) -> None:
+    for port in ports:
+        threading.Thread(target=serve, args=(port,), daemon=True).start()
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+def serve_tls(place: str) -> None:
+    """Show the files of `place`/www by TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{place}/cert.pem", f"{place}/key.pem")
+    handler = partial(SimpleHTTPRequestHandler, directory=f"{place}/www")
+    server = ThreadingHTTPServer(("", 443), handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def internet(tls: str) -> int:
+    """A process in another namespace, at the other end of a cable."""
+    ready, told = os.pipe()
+    go, start = os.pipe()
+    child = os.fork()
+    if child == 0:
+        die_with_parent()
+        unshare(_NEWNET)
+        os.write(told, b"+")
+        os.read(go, 1)
+        ip("link", "set", "lo", "up")
+        ip("addr", "add", f"{PUBLIC}/24", "dev", "far")
+        ip("addr", "add", f"{PRIVATE}/32", "dev", "far")
+        ip("link", "set", "far", "up")
+        servers(tuple(port for port in _PORTS if port != 443 or not tls))
+        if tls:
+            # What it logs is nobody's business.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            serve_tls(tls)
+        os.write(told, b"+")
+        signal.pause()
+    os.read(ready, 1)
+    ip("link", "set", "lo", "up")
+    ip("link", "add", "near", "type", "veth", "peer", "name", "far", "netns", str(child))
+    ip("addr", "add", f"{OWN}/24", "dev", "near")
+    ip("link", "set", "near", "up")
+    ip("route", "add", f"{PRIVATE}/32", "dev", "near")
+    os.write(start, b"+")
+    os.read(ready, 1)
+    return child
+
+
+def fetch(host: str, port: int) -> str:
+    """The last line of what a web server there says."""
+    with socket.create_connection((host, port), 15) as one:
+        one.sendall(b"GET /x HTTP/1.0\r\nHost: " + host.encode() + b"\r\n\r\n")
+        said = b""
+        while data := one.recv(1 << 16):
+            said += data
+    return said.decode().partition("\r\n\r\n")[2].partition(" GET")[0]
+
+
+def echo(host: str, size: int) -> str:
+    """Send much, end this side, and count what comes back."""
+    with socket.create_connection((host, 22), 15) as one:
+        back = bytearray()
+
+        def read() -> None:
+            while data := one.recv(1 << 16):
+                back.extend(data)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        one.sendall(bytes(size))
+        one.shutdown(socket.SHUT_WR)
+        reader.join(30)
+    return f"{len(back)} {back[-12:].decode()}"
+
+
+def proxy(first: str) -> str:
+    """What the proxy inside says to a first line."""
+    with socket.create_connection(("127.0.0.1", 3128), 15) as one:
+        one.sendall(f"{first}\r\nHost: ignored\r\nProxy-Connection: keep-alive\r\n\r\n".encode())
+        said = one.recv(1 << 12)
+        if b" 200 " in said.partition(b"\r\n")[0] and first.startswith("CONNECT"):
+            one.sendall(b"GET /x HTTP/1.0\r\n\r\n")
+            said = b""
+        while data := one.recv(1 << 16):
+            said += data
+    return said.decode("utf-8", "replace")
+
+
+def resolve(name: str) -> str:
+    return str(socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+
+
+def run(*argv: str) -> str:
+    """A program that knows nothing of MAS, in a directory of its own."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, cwd=os.environ["LAB"])
+    return f"{done.returncode} {done.stdout}{done.stderr}"
+
+
+WORDS = {"fetch": fetch, "echo": echo, "resolve": resolve, "proxy": proxy, "run": run}
+
+
+def attempt(asked: list[Any]) -> str:
+    try:
+        return str(WORDS[asked[0]](*asked[1:]))  # type: ignore[operator]
+    except OSError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def inside(network: Network, directory: str, tries: list[list[Any]]) -> list[str]:
+    """What a process in the session's network says to each."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        network.space.join()
+        unshare(_NEWNS)
+        with open(f"{directory}/resolv.conf", "w", encoding="ascii") as file:
+            file.write("nameserver 127.0.0.53\nsearch .\n")
+        with open(f"{directory}/inner-hosts", "w", encoding="ascii") as file:
+            file.write("127.0.0.1 localhost\n")
+        for name, over in (("resolv.conf", os.path.realpath("/etc/resolv.conf")), ("inner-hosts", "/etc/hosts")):
+            subprocess.run(["mount", "--bind", f"{directory}/{name}", over], check=True)
+        with open(write, "w", encoding="utf-8") as file:
+            json.dump([attempt(one) for one in tries], file)
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as file:
+        said: list[str] = json.load(file)
+    os.waitpid(child, 0)
+    return said
+
+
+def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
+    far = internet(rules.pop("tls", ""))
+    # A service of the user's machine.
+    servers((80, 5432))
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["LAB"] = directory
+        with open(f"{directory}/hosts", "w", encoding="ascii") as file:
+            file.write(HOSTS)
+        subprocess.run(["mount", "--bind", f"{directory}/hosts", "/etc/hosts"], check=True)
+        listen = rules.pop("listen", [])
+        given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "address": "", **rules}
+        with open(f"{directory}/rules.json", "w", encoding="utf-8") as file:
+            json.dump({**given, "log": f"{directory}/log"}, file)
+        # Controls: all of it is there for the machine.
+        outside = [attempt(one) for one in tries if one[0] != "run"]
+        network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen))), "21")
+        network.tell(os.getpid())
+        said = inside(network, directory, tries)
+        with open(f"{directory}/log", encoding="utf-8") as file:
+            log = [json.loads(line) for line in file]
+        with open(f"{directory}/errors.log", encoding="utf-8") as file:
+            errors = file.read()
+        network.close()
+        deadline = time.monotonic() + 10
+        while os.path.exists(f"{directory}/egress.sock") and time.monotonic() < deadline:
+            time.sleep(0.01)
+    os.kill(far, signal.SIGKILL)
+    os.waitpid(far, 0)
+    json.dump({"inside": said, "outside": outside, "log": log, "errors": errors}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), json.loads(sys.argv[2]))
