@@ -60,7 +60,7 @@ const limits = { memory: null, processes: null, cpu: null, files: null, fileSize
 const given = { provider: null, model: null, command: null, prompt: null, restart: null, restartLimit: null, limits };
 const team: Team = {
   name: "pair", agentCount: 2, description: "", routing: "hierarchy", routes: {}, origin: "shipped", problem: "", restart: null, restartLimit: null,
-  isolation: { enforce: null, read: [], write: [], hide: [], ports: null, runAs: null }, limits: { session: limits, agent: limits },
+  isolation: { enforce: null, read: [], write: [], hide: [], ports: null, runAs: null, network: null, allow: [], private: [] }, limits: { session: limits, agent: limits },
   units: [{ name: "development", agents: ["20", "21"].map((id) => ({ id, role: `r${id}`, ...given })) }],
 };
 const form: RunForm = { name: " x ", team: "pair", provider: "", isolation: "", limits: {}, agents: {} };
