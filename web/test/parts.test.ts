@@ -65,6 +65,28 @@ const team: Team = {
 };
 const form: RunForm = { name: " x ", team: "pair", provider: "", isolation: "", limits: {}, agents: {} };
 
+test("a run in which one agent is changed keeps everything else that the team's file says", () => {
+  const [first, second] = team.units[0]!.agents;
+  const kept: Team = {
+    ...team, restart: "on-failure", restartLimit: 0, routing: "table", routes: { "20": ["21"] },
+    units: [
+      { name: "meta", agents: [{ ...first!, id: "00", restart: "always", restartLimit: 9 }, { ...second!, id: "01", limits: { ...limits, memory: 5, cpu: 0.5 } }] },
+      { name: "development", agents: team.units[0]!.agents },
+    ],
+  };
+  assert.deepEqual(runBody({ ...form, agents: { "21": { model: "small" } } }, kept), {
+    name: "x",
+    team: "pair",
+    routing: { "20": ["21"] },
+    restart: "on-failure",
+    restartLimit: 0,
+    agents: { units: [
+      { name: "meta", manager: { id: "00", role: "r20", restart: "always", restartLimit: 9 }, workers: [{ id: "01", role: "r21", limits: { memory: 5, cpu: 0.5 } }] },
+      { name: "development", manager: { id: "20", role: "r20" }, workers: [{ id: "21", role: "r21", model: "small" }] },
+    ] },
+  });
+});
+
 test("a run names agents only where one differs from the team", () => {
   assert.deepEqual(runBody(form, team), { name: "x", team: "pair" });
   assert.deepEqual(runBody({ ...form, limits: { memory: "2G", processes: "50", "agent.cpu": "0.5", disk: " " }, isolation: "off", agents: { "21": { model: "small" } } }, team), {

@@ -34,7 +34,9 @@ export function runBody(form: RunForm, team: Team | undefined): Unchecked<RunBod
   if (Object.keys(limits).length > 0) body.limits = limits;
   if (team && Object.values(form.agents).some((wanted) => Object.values(wanted).some(Boolean))) {
     body.agents = agentsBody(form, team);
-    if (team.routing === "open") body.routing = "open";
+    // A run that names its agents has these of no team.
+    if (team.routing !== "hierarchy") body.routing = team.routing === "table" ? team.routes : team.routing;
+    Object.assign(body, withValues({ restart: team.restart, restartLimit: team.restartLimit } satisfies Partial<RunBody>));
   }
   return body;
 }
@@ -54,9 +56,9 @@ function limitsBody(given: Record<string, string>): Body {
 function agentsBody(form: RunForm, team: Team): Unchecked<TeamBody> {
   const made: Unchecked<TeamBody> = {};
   const units: Unchecked<UnitBody>[] = [];
-  for (const unit of team.units) {
+  for (const [place, unit] of team.units.entries()) {
     const [first, ...rest] = unit.agents.map((agent) => agentBody(agent, form.agents[agent.id] ?? {}));
-    if (unit.name === "meta") made.metaManager = first;
+    if (unit.name === "meta" && place === 0 && rest.length === 0) made.metaManager = first;
     else units.push({ name: unit.name, manager: first, workers: rest });
   }
   if (units.length > 0) made.units = units;
@@ -71,7 +73,15 @@ function agentBody(agent: TeamAgent, wanted: Partial<Wanted>): Body {
     model: wanted.model || agent.model,
     prompt: wanted.prompt || agent.prompt,
     command: agent.command,
+    restart: agent.restart,
+    restartLimit: agent.restartLimit,
   } satisfies AgentBody;
+  const limits = withValues(agent.limits);
+  return withValues(Object.keys(limits).length > 0 ? { ...fields, limits } : fields);
+}
+
+/** The fields that have a value. */
+function withValues(fields: Body): Body {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ""));
 }
 
