@@ -36,12 +36,23 @@ def interfaces() -> list[str]:
     return [name for _, name in socket.if_nameindex()]
 
 
-WORDS = {"bind": bind, "connect": connect, "resolve": resolve, "namespace": namespace, "interfaces": interfaces}
+def environment() -> list[str]:
+    return [f"{key}={value}" for key, value in os.environ.items()]
+
+
+def read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+WORDS: dict[str, Any] = {
+    word.__name__: word for word in (bind, connect, resolve, namespace, interfaces, environment, read)
+}
 
 
 def attempt(asked: list[Any]) -> Any:
     try:
-        return WORDS[asked[0]](*asked[1:])  # type: ignore[operator]
+        return WORDS[asked[0]](*asked[1:])
     except OSError as error:
         return f"{type(error).__name__}: {error}"
 

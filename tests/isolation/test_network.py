@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from mas.model.errors import NotIsolated
+from mas.model.errors import BadInput, NotIsolated
 from mas.model.isolation import Isolation, NetworkMode, Policy, Tier
 from mas.service.isolation.network import choose_network
 from tests.served import Served
@@ -21,12 +21,20 @@ from tests.site import AGENTS, Site, until
 
 COMMAND = shlex.join([sys.executable, os.path.join(AGENTS, "networked.py")])
 _LARGEST = 25 << 20
+_SIGNS_IN = "Basic YW5uOnMzY3JldA=="
 
 
 class Team:
     """A session of agents that do what a test asks them to."""
 
-    def __init__(self, site: Site, tier: str = "A", policy: dict[str, Any] | None = None, team: str = "pair") -> None:
+    def __init__(
+        self,
+        site: Site,
+        tier: str = "A",
+        policy: dict[str, Any] | None = None,
+        team: str = "pair",
+        env: dict[str, str] | None = None,
+    ) -> None:
         self.site = site
         if policy:
             with open(site.path("config.json"), encoding="utf-8") as file:
@@ -34,7 +42,7 @@ class Team:
             with open(site.path("config.json"), "w", encoding="utf-8") as file:
                 json.dump(config | {"isolation": policy}, file)
         words = ("start", "--team", team, "--command", COMMAND)
-        done = site.mas(*words, env={"MAS_ISOLATION": tier}, code=None)
+        done = site.mas(*words, env={"MAS_ISOLATION": tier, **(env or {})}, code=None)
         self.said = done.stderr
         if done.returncode == 7 and "cannot isolate agents in tier" in done.stderr:
             pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
@@ -235,7 +243,54 @@ def test_a_network_that_the_tier_cannot_have_is_refused_if_it_was_asked_for(site
         choose_network(lower._replace(policy=Policy(network=NetworkMode.NONE)), tiers)
 
 
+@pytest.mark.parametrize("port", [7717, 3128])
+def test_a_service_at_a_port_that_is_mas_s_own_inside_is_refused(site: Site, port: int) -> None:
+    lower = Isolation(Tier.A, "namespaces", policy=Policy(private=(f"localhost:{port}",)))
+    with pytest.raises(BadInput, match="MAS's own"):
+        choose_network(lower, site.world().tiers())
+
+
 def test_the_egress_process_is_small(site: Site) -> None:
     team = Team(site)
     team.ask("21", "resolve", "localhost")
     assert team.egress().memory_full_info().pss < _LARGEST
+
+
+def test_the_password_of_the_machines_proxy_is_for_the_egress_process_alone(site: Site) -> None:
+    team = Team(site, env={"HTTPS_PROXY": "http://ann:s3cret@127.0.0.1:9", "ALL_PROXY": "socks5://ann:s3cret@x:1"})
+    with open(team.network("rules.json"), encoding="utf-8") as file:
+        assert json.load(file)["proxy"]["other"] == ["127.0.0.1", 9, _SIGNS_IN]
+    assert "ALL_PROXY: it begins with socks5://" in team.said
+    assert "PermissionError" in team.ask("21", "read", team.network("rules.json")) or "NotFound" in team.ask(
+        "21", "read", team.network("rules.json")
+    )
+    assert not [one for one in team.ask("21", "environment") if "s3cret" in one or "proxy" in one.lower()]
+    assert "s3cret" not in team.said + json.dumps(site.json("show", team.id))
+    site.mas("stop", team.id)
+    for directory, _, names in os.walk(site.session(team.id)):
+        for name in names:
+            with open(os.path.join(directory, name), "rb") as one:
+                content = one.read()
+            assert b"s3cret" not in content
+            assert _SIGNS_IN.encode() not in content or name == "rules.json"
+    site.mas("archive", team.id)
+    site.mas("unarchive", team.id)
+    assert not os.path.exists(team.network())
+
+
+def test_a_proxy_of_the_users_own_configuration_is_used_and_an_unusable_one_refused(site: Site) -> None:
+    place = os.path.join(site.directory, "config", "mas")
+    os.makedirs(place)
+    env = {"XDG_CONFIG_HOME": os.path.dirname(place), "HTTPS_PROXY": "http://other:1"}
+    with open(os.path.join(place, "config.json"), "w", encoding="utf-8") as file:
+        json.dump({"isolation": {"proxy": "http://proxy.corp:3128", "straight": ["git.corp"]}}, file)
+    team = Team(site, env=env)
+    with open(team.network("rules.json"), encoding="utf-8") as file:
+        found = json.load(file)["proxy"]
+    assert (found["web"], found["straight"]) == (["proxy.corp", 3128, ""], ["git.corp"])
+    with open(os.path.join(place, "config.json"), "w", encoding="utf-8") as file:
+        json.dump({"isolation": {"proxy": "socks5://ann:s3cret@x:1"}}, file)
+    done = site.mas("start", "--team", "solo", env={"MAS_ISOLATION": "A", **env}, code=None)
+    assert done.returncode == 2
+    assert "isolation.proxy" in done.stderr
+    assert "s3cret" not in done.stderr

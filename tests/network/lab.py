@@ -43,6 +43,10 @@ HOSTS = f"""\
 {PUBLIC} mixed.example.com
 """
 _PORTS = (22, 80, 443, 5432)
+# A proxy of the user's machine, which knows more names than the machine does.
+OUTER_PROXY = 8888
+SIGNS_IN = "Basic YW5uOnMzY3JldA=="
+BEYOND = {"beyond.example.com": PUBLIC, "beyond.corp": PRIVATE, "gone.example.com": ""}
 _NEWNS, _NEWNET = 0x20000, 0x40000000
 
 
@@ -69,6 +73,37 @@ def _talk(one: socket.socket, port: int) -> None:
             one.sendall(data)
             data = one.recv(1 << 16)
         one.sendall(b" and goodbye")
+
+
+def serve_proxy(asked: list[str]) -> None:
+    """A proxy that tunnels for who signs in, and remembers what it was asked for."""
+    listener = socket.create_server(("127.0.0.1", OUTER_PROXY), backlog=64)
+
+    def tunnel(one: socket.socket) -> None:
+        with one:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += one.recv(1 << 12)
+            place = head.split()[1].decode()
+            asked.append(place)
+            host, _, port = place.rpartition(":")
+            host = BEYOND.get(host, host)
+            if SIGNS_IN not in head.decode():
+                one.sendall(b"HTTP/1.1 407 Who are you\r\n\r\n")
+            elif not host:
+                one.sendall(b"HTTP/1.1 503 No such host\r\nContent-Length: 0\r\n\r\n")
+            else:
+                with socket.create_connection((host, int(port)), 10) as there:
+                    one.sendall(b"HTTP/1.0 200 OK\r\nVia: lab\r\n\r\n")
+                    there.sendall(one.recv(1 << 16))
+                    while data := there.recv(1 << 16):
+                        one.sendall(data)
+
+    def serve() -> None:
+        while True:
+            threading.Thread(target=tunnel, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
 
 
 def servers(ports: tuple[int, ...]) -> None:
@@ -162,6 +197,13 @@ def proxy(first: str) -> str:
     return said.decode("utf-8", "replace")
 
 
+def garbage(size: int) -> str:
+    """What the proxy inside says to what is no request."""
+    with socket.create_connection(("127.0.0.1", 3128), 15) as one:
+        one.sendall(b"x" * size + b"\r\n\r\n")
+        return one.recv(1 << 12).decode().partition("\r\n")[0]
+
+
 def resolve(name: str) -> str:
     return str(socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
 
@@ -172,7 +214,7 @@ def run(*argv: str) -> str:
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 
-WORDS = {"fetch": fetch, "echo": echo, "resolve": resolve, "proxy": proxy, "run": run}
+WORDS = {"fetch": fetch, "echo": echo, "resolve": resolve, "proxy": proxy, "garbage": garbage, "run": run}
 
 
 def attempt(asked: list[Any]) -> str:
@@ -209,6 +251,8 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
     far = internet(rules.pop("tls", ""))
     # A service of the user's machine.
     servers((80, 5432))
+    proxied: list[str] = []
+    serve_proxy(proxied)
     with tempfile.TemporaryDirectory() as directory:
         os.environ["LAB"] = directory
         with open(f"{directory}/hosts", "w", encoding="ascii") as file:
@@ -233,7 +277,7 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
             time.sleep(0.01)
     os.kill(far, signal.SIGKILL)
     os.waitpid(far, 0)
-    json.dump({"inside": said, "outside": outside, "log": log, "errors": errors}, sys.stdout)
+    json.dump({"inside": said, "outside": outside, "log": log, "errors": errors, "proxied": proxied}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,16 @@ import struct
 import time
 
 from mas.model.launch import fields_in
-from mas.model.network import LOCALHOST, NetworkRules, is_address
-from mas.runtime.network.addresses import LOOPBACK, NAMED, why_closed
+from mas.model.network import LOCALHOST, NetworkRules
+from mas.model.proxy import rules_in
 from mas.runtime.network.asked import UNKNOWN, Agents, AskedLog
-from mas.runtime.network.dialling import Dialling, tcp
 from mas.runtime.network.hold import SOCKET
+from mas.runtime.network.inner_proxy import ProxyRequest, ProxyVisit, refuse, why_not
 from mas.runtime.network.joining import IN, Join, Loop, reset
-from mas.runtime.network.names import AAAA, FAILED, NO_NAME, OK, A, Names, Question, answer, parse_question
-from mas.runtime.network.resolve import Found, Resolver
-from mas.runtime.network.space import DOOR_PORT, PROXY_PORT, send
+from mas.runtime.network.name_stream import NameStream
+from mas.runtime.network.names import AAAA, FAILED, LONGEST_QUERY, NO_NAME, OK, A, Names, answer, parse_question
+from mas.runtime.network.outside import Checked, Outside
+from mas.runtime.network.space import DOOR_PORT, LOOPBACK, NAME_SERVERS, PROXY_PORT, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 _RULES, _NAMES = "rules.json", "names"
 # How many connections there may be at a time: to MAS, and to the world.
 _MOST_TO_MAS, _MOST_OUT = 256, 768
+_MOST_NAME_STREAMS = 64
 _FILES = 4096
 _OF_OUR_OWN = 64
 _AT_ONCE = 64
-_LARGEST_QUERY = 513
 # How long a connection may be silent; one that has ended on one side; and how often that is looked at.
 _SILENT, _HALF_SILENT, _LOOK = 2 * 3600.0, 600.0, 30.0
 # How soon the first launcher must come.
@@ -74,7 +75,7 @@ class Egress:
         self.log = AskedLog(config["log"])
         self.agents = Agents()
         self.loop = Loop()
-        self.resolver = Resolver()
+        self.outside = Outside(self.loop, self.rules, rules_in(config.get("proxy", {})))
         door, _, _, *self._handed = descriptors
         for fd in descriptors:
             os.set_inheritable(fd, False)
@@ -82,7 +83,8 @@ class Egress:
         self._had_one = False
         self._joins: set[Join] = set()
         self._to_mas = 0
-        self._dialling: set[Dialling] = set()
+        self._visits: set[ProxyVisit | NameStream] = set()
+        self._name_streams = 0
         self._began = time.monotonic()
         self._sockets = [socket.socket(fileno=fd) for fd in self._handed]
         self._door = socket.socket(fileno=door)
@@ -91,7 +93,8 @@ class Egress:
     def _listen(self) -> None:
         self._door.setblocking(False)
         self.loop.watch(self._door.fileno(), IN, lambda _: self._launchers_come())
-        self.loop.watch(self.resolver.wake, IN, lambda _: self.resolver.deliver())
+        resolver = self.outside.resolver
+        self.loop.watch(resolver.wake, IN, lambda _: resolver.deliver())
         for one in self._sockets:
             one.setblocking(False)
             handler = self._asked if one.type == socket.SOCK_DGRAM else self._connected
@@ -105,9 +108,10 @@ class Egress:
             now = time.monotonic()
             if not self._had_one and now - self._began > _FIRST:
                 break
-            for dialling in [one for one in self._dialling if not one.is_over and one.deadline < now]:
-                dialling.give_up()
-            self._dialling = {one for one in self._dialling if not one.is_over}
+            self.outside.look(now)
+            for visit in [one for one in self._visits if not one.is_over and one.deadline < now]:
+                visit.give_up()
+            self._visits = {one for one in self._visits if not one.is_over}
             if now - looked > _LOOK:
                 looked = now
                 self._close_silent(now)
@@ -118,7 +122,7 @@ class Egress:
             return
 
     def _patience(self) -> float:
-        if self._dialling:
+        if self.outside.is_busy or self._visits:
             return 0.5
         if not self._had_one:
             return 1.0
@@ -181,24 +185,42 @@ class Egress:
     def _asked(self, one: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
-                packet, peer = one.recvfrom(_LARGEST_QUERY)
+                packet, peer = one.recvfrom(LONGEST_QUERY + 1)
             except OSError:
                 return
-            try:
-                question = parse_question(packet)
-            except (ValueError, IndexError):
-                continue
-            self._answer(one, question, peer)
 
-    def _answer(self, one: socket.socket, question: Question, peer: tuple[str, int]) -> None:
+            def reply(packet: bytes, peer: tuple[str, int] = peer) -> None:
+                try:
+                    one.sendto(packet, peer)
+                except OSError:
+                    # It has not waited.
+                    return
+
+            self._answer(packet, lambda peer=peer: self._who(peer[1], "udp"), reply)  # type: ignore[misc]
+
+    def _asked_by_stream(self, inner: socket.socket, peer: int) -> None:
+        if self._name_streams >= _MOST_NAME_STREAMS:
+            reset(inner)
+            return
+        self._name_streams += 1
+
+        def asked(packet: bytes, stream: NameStream) -> None:
+            self._answer(packet, lambda: self._who(peer, "tcp"), stream.reply)
+
+        def over() -> None:
+            self._name_streams -= 1
+
+        self._visits.add(NameStream(self.loop, inner, asked, over))
+
+    def _answer(self, packet: bytes, who: Callable[[], str], send_back: Callable[[bytes], None]) -> None:
+        try:
+            question = parse_question(packet)
+        except (ValueError, IndexError):
+            return
         name = question.name
 
         def reply(code: int, address: str = "") -> None:
-            try:
-                one.sendto(answer(question, code, address), peer)
-            except OSError:
-                # It has not waited.
-                return
+            send_back(answer(question, code, address))
 
         if not name or name.endswith(".arpa"):
             reply(NO_NAME)
@@ -207,45 +229,19 @@ class Egress:
         elif question.kind not in (A, AAAA):
             reply(NO_NAME if self.rules.refusal(name, None) else OK)
         else:
-            self._look_up(name, self._who(peer[1], "udp"), reply)
+            self._look_up(name, who(), reply)
 
     def _look_up(self, name: str, agent: str, reply: Callable[..., None]) -> None:
-        if why := self.rules.refusal(name, None):
-            self.log.add(agent, name, 0, f"refused: {why}")
-            reply(NO_NAME)
-            return
-
-        def found(result: Found) -> None:
-            open_ones, why = self._checked(name, None, result)
-            if not open_ones:
-                self.log.add(agent, name, 0, why)
-                reply(FAILED if result.failed else NO_NAME)
+        def checked(found: Checked) -> None:
+            if found.why:
+                self.log.add(agent, name, 0, found.why)
+                reply(FAILED if found.may_exist else NO_NAME)
                 return
             address = self.names.address_of(name)
             self.log.add(agent, name, 0, "found" if address else "failed: too many names")
             reply(OK if address else FAILED, address)
 
-        self.resolver.find(name, found)
-
-    def _checked(self, name: str, port: int | None, found: Found) -> tuple[list[str], str]:
-        """Those of the addresses that agents may reach; if none, why."""
-        if found.failed:
-            return [], "failed: it could not be looked up"
-        if not found.addresses:
-            return [], "failed: there is no such name"
-        closed = {address: why_closed(address) for address in found.addresses}
-        may = ("", *self._may_also_be(name, port))
-        kept = [address for address, kind in closed.items() if kind in may]
-        kinds = ", ".join(dict.fromkeys(filter(None, closed.values())))
-        return kept, "" if kept else f"refused: it is at an address that agents may not reach ({kinds})"
-
-    def _may_also_be(self, name: str, port: int | None) -> tuple[str, ...]:
-        """The kinds of addresses that the owner has allowed by naming this place."""
-        if not self.rules.is_private(name, port):
-            return ()
-        if name == LOCALHOST:
-            return (LOOPBACK,)
-        return (why_closed(name),) if is_address(name) else NAMED
+        self.outside.check(name, None, checked)
 
     # --- connections
 
@@ -258,10 +254,12 @@ class Egress:
                 return
             inner.setblocking(False)
             address, port = place[0], place[1]
-            if listener.getsockname()[1] == DOOR_PORT:
+            if place == (LOOPBACK, DOOR_PORT):
                 self._to_server(inner)
-            elif listener.getsockname()[1] == PROXY_PORT:
-                reset(inner)
+            elif place == (LOOPBACK, PROXY_PORT):
+                self._to_proxy(inner, peer[1])
+            elif place in NAME_SERVERS:
+                self._asked_by_stream(inner, peer[1])
             else:
                 self._to_name(inner, self._name_at(address, port), port, peer[1])
 
@@ -277,52 +275,58 @@ class Egress:
             reset(inner)
             return
         self._out += 1
+        self._reach(inner, peer, ProxyRequest(name, port), lambda _: reset(inner))
+
+    def _to_proxy(self, inner: socket.socket, peer: int) -> None:
+        if self._out >= self._most_out:
+            reset(inner)
+            return
+        self._out += 1
+
+        def asked(request: ProxyRequest | None) -> None:
+            if request is None:
+                self._out -= 1
+                return
+            place = request.name, request.port
+            self._reach(inner, peer, request, lambda why: refuse(inner, *why_not(*place, why)))
+
+        self._visits.add(ProxyVisit(self.loop, inner, asked))
+
+    def _reach(self, inner: socket.socket, peer: int, asked: ProxyRequest, failed: Callable[[str], None]) -> None:
+        """Join with the place that is asked for, if it may be reached, and record how that went."""
         agent = self._who(peer, "tcp")
+        name, port = asked.name, asked.port
         self.names.open(name)
 
-        def over(why: str) -> None:
+        def over() -> None:
             self._out -= 1
             self.names.close(name)
-            if why:
-                self.log.add(agent, name, port, why)
 
-        def found(result: Found) -> None:
-            open_ones, why = self._checked(name, port, result)
-            if not open_ones:
-                over(why)
-                reset(inner)
-                return
-            self._dial([tcp(address, port) for address in open_ones], connected)
-
-        def connected(outer: socket.socket | None, why: str) -> None:
+        def then(outer: socket.socket | None, why: str, early: bytes) -> None:
+            self.log.add(agent, name, port, "connected" if outer else why)
             if outer is None:
-                over(f"failed: {why}")
-                reset(inner)
-                return
-            self.log.add(agent, name, port, "connected")
-            self._join(inner, outer, lambda: over(""))
+                over()
+                failed(why)
+            else:
+                self._join(inner, outer, over, asked.to_place, asked.to_program + early)
 
-        if why := self.rules.refusal(name, port):
-            over(f"refused: {why}")
-            reset(inner)
-        elif is_address(name):
-            found(Found((name,)))
-        else:
-            self.resolver.find(name, found)
+        self.outside.connect(name, port, then)
 
-    def _dial(self, addresses: list[tuple[int, object]], then: Callable[[socket.socket | None, str], None]) -> None:
-        dialling = Dialling(self.loop, addresses, then)
-        self._dialling.add(dialling)
-        dialling.start()
-
-    def _join(self, inner: socket.socket, outer: socket.socket, over: Callable[[], None]) -> None:
+    def _join(
+        self,
+        inner: socket.socket,
+        outer: socket.socket,
+        over: Callable[[], None],
+        to_outer: bytes = b"",
+        to_inner: bytes = b"",
+    ) -> None:
         def closed(join: Join) -> None:
             self._joins.discard(join)
             over()
 
         join = Join(self.loop, inner, outer, closed)
         self._joins.add(join)
-        join.start()
+        join.start(to_outer, to_inner)
 
     def _to_server(self, inner: socket.socket) -> None:
         """Join with MAS's server, by its socket for agents."""
@@ -341,7 +345,7 @@ class Egress:
                 return
             self._join(inner, outer, over)
 
-        self._dial([(socket.AF_UNIX, self._config["door"])], connected)
+        self.outside.dial([(socket.AF_UNIX, self._config["door"])], connected)
 
 
 def _nothing(_: int) -> None:

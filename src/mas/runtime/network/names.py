@@ -20,7 +20,7 @@ _LIFE = 60
 _FIRST = (127 << 24) | (64 << 16)
 _SIZE = 1 << 16
 _OURS = "127.64."
-_LONGEST = 512
+LONGEST_QUERY = 512
 # Addresses below this one are of names with listeners of their own.
 _FREE_FROM = 1024
 _MOST = 8192
@@ -42,7 +42,7 @@ class Question:
 
 def parse_question(packet: bytes) -> Question:
     """The question of a DNS query; `ValueError` if it is none, or none about a host."""
-    if not _HEADER < len(packet) <= _LONGEST:
+    if not _HEADER < len(packet) <= LONGEST_QUERY:
         raise ValueError("not the length of a query")
     number, flags, questions = (int.from_bytes(packet[at : at + 2], "big") for at in (0, 2, 4))
     if flags & (_RESPONSE | _OPCODE) or questions != 1:

@@ -21,14 +21,14 @@ _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _EPERM = 1
 _SIOCSIFFLAGS, _SIOCSIFADDR, _IFF_UP = 0x8914, 0x8916, 1
 _BACKLOG = 128
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 DOOR_PORT = 7717
 """Where agents reach MAS: the same in every session, whatever the server's own port is."""
 PROXY_PORT = 3128
-RESOLVER = "127.0.0.53"
+# The second is where programs ask that find no list of name servers.
+NAME_SERVERS = (("127.0.0.53", 53), (LOOPBACK, 53))
 # Agents cannot take these: to bind a port below 1024 needs a capability that they do not have.
 STRAIGHT_PORTS = (22, 80, 443)
-_RESOLVER_PORT = 53
 
 
 class Space:
@@ -84,10 +84,10 @@ def listeners(extra: Iterable[tuple[str, int]]) -> list[int]:
         if not port:
             _add_address(f"lo:{number}", address)
     extra = [place for place in extra if place[1]]
-    places = [(_LOOPBACK, DOOR_PORT), (_LOOPBACK, PROXY_PORT), *(("0.0.0.0", port) for port in STRAIGHT_PORTS), *extra]  # noqa: S104 - of a namespace without a way out
+    straight = [("0.0.0.0", port) for port in STRAIGHT_PORTS]  # noqa: S104 - of a namespace without a way out
+    places = [(LOOPBACK, DOOR_PORT), (LOOPBACK, PROXY_PORT), *straight, *extra, *NAME_SERVERS]
     found = [_bound(_socket.SOCK_STREAM, place) for place in places]
-    # The second is where programs ask that find no list of name servers.
-    return [*found, *(_bound(_socket.SOCK_DGRAM, (place, _RESOLVER_PORT)) for place in (RESOLVER, _LOOPBACK))]
+    return [*found, *(_bound(_socket.SOCK_DGRAM, place) for place in NAME_SERVERS)]
 
 
 def _add_address(interface: str, address: str) -> None:

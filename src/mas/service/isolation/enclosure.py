@@ -16,7 +16,14 @@ from mas.runtime.sandbox.places import ETC, NEVER, WHOLE
 from mas.service.isolation import etc
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
-from mas.service.isolation.network import DOOR_PORT, NAME_SERVER, RESOLVER, SessionNetwork, choose_network
+from mas.service.isolation.network import (
+    DOOR_PORT,
+    NAME_SERVER,
+    RESOLVER,
+    SessionNetwork,
+    choose_network,
+    unusable_proxies,
+)
 from mas.service.isolation.own_config import own_config_path, system_view
 from mas.service.isolation.sights import HIDE, READ, WRITE, Sight, Sights, nested_workspaces
 from mas.service.isolation.tiers import warning
@@ -85,6 +92,7 @@ def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]
             " every file of root's",
             "set isolation.runAs to an account in config.json; or, to run without isolation: mas start --isolation off",
         )
+    to_know += unusable_proxies(network, world.settings.environ)
     warnings = (*warning(isolation, tiers.reason()), *to_know, *((words,) if words else ()))
     if isolation.tier == Tier.A and system_view(world.settings.environ).root == _ALL:
         warnings += (f"Agents see the whole machine but for what is hidden: {_SAYS_ALL}",)

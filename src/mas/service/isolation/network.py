@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 
-from mas.model.errors import NotIsolated
+from mas.model.errors import BadInput, NotIsolated
 from mas.model.ids import SessionId
 from mas.model.isolation import Isolation, Mode, NetworkMode, Tier
 from mas.model.launch import NetworkPlan
-from mas.model.network import LOCALHOST, is_address, places_to_listen
+from mas.model.network import LOCALHOST, is_address, parse_place, places_to_listen
+from mas.service.isolation.own_config import proxies
 from mas.service.isolation.tiers import Tiers
 from mas.service.world import World
 from mas.store.files.atomic import ensure_directory, write_atomic
@@ -19,6 +21,8 @@ from mas.store.server.presence import Presence
 
 DOOR_PORT = 7717
 """Where agents with a network of their own reach MAS, at 127.0.0.1."""
+PROXY_PORT = 3128
+"""Where they have a proxy."""
 _DIRECTORY = "network"
 LOG = "network.jsonl"
 RESOLVER = "resolv.conf"
@@ -32,6 +36,10 @@ _MOST_WITH_PORTS = 250
 def choose_network(isolation: Isolation, tiers: Tiers) -> tuple[NetworkMode, tuple[str, ...]]:
     """The network that a session gets, and what people should know of it; `NotIsolated` if the one asked for fails."""
     asked = isolation.policy.network
+    for place in map(parse_place, isolation.policy.private):
+        if place.host == LOCALHOST and place.port in (DOOR_PORT, PROXY_PORT):
+            why = f"isolation.private: inside, port {place.port} of localhost is MAS's own"
+            raise BadInput(why, "have the service listen at another port", "isolation.private")
     if isolation.policy.enforce is Mode.OFF:
         return NetworkMode.SHARED, ()
     if asked is NetworkMode.SHARED:
@@ -45,6 +53,13 @@ def choose_network(isolation: Isolation, tiers: Tiers) -> tuple[NetworkMode, tup
             'mas doctor; to share the network of this machine: "network": "shared" in the policy',
         )
     return NetworkMode.SHARED, _shared(why) if isolation.tier == Tier.A else ()
+
+
+def unusable_proxies(network: NetworkMode, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What people should know of proxies of this machine that a session's own network cannot use."""
+    if network not in (NetworkMode.NAMES, NetworkMode.LIST):
+        return ()
+    return tuple(f"Agents reach the outside without a proxy that is set. {why}" for why in proxies(environ)[1])
 
 
 def _shared(why: str) -> tuple[str, ...]:
@@ -79,6 +94,8 @@ class SessionNetwork:
             "fixed": self._fixed,
             "log": self._paths.at("logs", LOG),
             "door": presence.agents_socket,
+            # It may hold a password: this file is in no agent's view, and in no archive.
+            "proxy": proxies(self._world.settings.environ)[0].as_fields(),
         }
         write_atomic(os.path.join(self._directory, "rules.json"), json.dumps(rules).encode())
         write_atomic(self._name_servers, NAME_SERVER, 0o644)

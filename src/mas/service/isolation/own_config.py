@@ -12,17 +12,22 @@ from typing import Annotated, Literal, NamedTuple
 from mas.model.errors import BadInput, Corrupt
 from mas.model.fields import Rule, parse_json
 from mas.model.ids import shown
+from mas.model.proxy import NO_PROXY, BadProxy, ProxyRules, parse_proxy, proxies_of
 from mas.model.shapes import read
 
 _ABSOLUTE = Rule("an absolute path", test=lambda path: path.startswith("/") and path.strip("/"))
 
 
 class SystemView(NamedTuple):
-    """Which part of the machine agents see: what is listed, or all that is not hidden."""
+    """Which part of the machine agents see, listed or all that is not hidden; and how it reaches the outside."""
 
     root: Literal["listed", "all"] = "listed"
     system: tuple[Annotated[str, _ABSOLUTE], ...] = ()
     """What agents see of the machine beside the usual list, read-only."""
+    proxy: str = ""
+    """The proxy that leads outside; by default what the usual variables name."""
+    straight: tuple[str, ...] = ()
+    """Hosts that are reached without the proxy, beside those of NO_PROXY."""
 
 
 class _Own(NamedTuple):
@@ -51,4 +56,15 @@ def system_view(environ: Mapping[str, str]) -> SystemView:
     for one in found.system:
         if not os.path.exists(one):
             raise BadInput(f"isolation.system in {path}: there is no {shown(one)}", f"edit {path}", "isolation.system")
+    try:
+        if found.proxy and found.proxy != NO_PROXY:
+            parse_proxy(found.proxy)
+    except BadProxy as error:
+        raise BadInput(f"isolation.proxy in {path}: {error}", f"edit {path}", "isolation.proxy") from None
     return found
+
+
+def proxies(environ: Mapping[str, str]) -> tuple[ProxyRules, tuple[str, ...]]:
+    """The proxies by which this machine reaches the outside, and what is named as one but cannot be used."""
+    view = system_view(environ)
+    return proxies_of(environ, view.proxy, view.straight)

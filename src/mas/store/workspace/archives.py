@@ -46,8 +46,10 @@ class Archives:
         half = self.path(info.session_id) + ".tmp"
         # What agents kept for a moment is not worth keeping, and would be gone at the next start.
         remove_tree(self._layout.session(info.session_id).temporary)
-        # Launch files have the keys that programs were started with; each start writes them again.
-        remove_tree(self._layout.session(info.session_id).at(".mas", "launch"))
+        # Launch files have the keys that programs were started with, the network's perhaps the password of a proxy;
+        # each start writes them again.
+        for name in ("launch", "network"):
+            remove_tree(self._layout.session(info.session_id).at(".mas", name))
         packed = pack_tree(self._layout.session(info.session_id).root, half, progress)
         noted = info._replace(size=os.stat(half).st_size, held=packed.held)
         write_atomic(self._note(info.session_id), (json.dumps(noted._asdict()) + "\n").encode())
