@@ -13,6 +13,7 @@ import re
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import psutil
@@ -28,7 +29,10 @@ _MODES = {
     "": 0o700, ".session": 0o600, "metadata.json": 0o600, "config.json": 0o600, ".session.lock": 0o600,
     "unit": 0o755, "workflows": 0o755, "logs": 0o755,
 }  # fmt: skip
-_PRIVATE = {".mas": 0o700}
+# What only some sessions have: isolated agents have a home and temporary files of their own.
+_PRIVATE = {".mas": 0o700, ".home": 0o700, ".tmp": 0o700}
+# Where the egress process of a session is reached by launchers.
+_NETWORK, _EGRESS = os.path.join(".mas", "network"), "egress.sock"
 
 
 class Pane(NamedTuple):
@@ -90,14 +94,17 @@ class World:
         """A file of a session, wherever the session is kept; None if there is none."""
         if session_id in self.archived:
             return self._packed(session_id).get(name)
-        where = os.path.join(self.sessions, session_id)
-        if session_id in self.trashed:
-            where = os.path.join(self.sessions, ".mas", "trash", self.trashed[session_id])
         try:
-            with open(os.path.join(where, name), "rb") as file:
+            with open(self._path(session_id, name), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
+
+    def _path(self, session_id: str, *names: str) -> str:
+        """A path of a session that is in its directory or in the trash."""
+        if session_id in self.trashed:
+            return os.path.join(self.sessions, ".mas", "trash", self.trashed[session_id], *names)
+        return os.path.join(self.sessions, session_id, *names)
 
     def _packed(self, session_id: str) -> dict[str, bytes]:
         """The files of an archive; read once."""
@@ -172,6 +179,9 @@ class World:
             yield f"{session_id} has the files of another session"
         if record["TMUX_SOCKET"] != (metadata["tmuxSocket"] or ""):
             yield f"{session_id} names two tmux servers"
+        for name, mode in _PRIVATE.items():
+            if os.path.lexists(os.path.join(where, name)):
+                yield from _wrong_mode(os.path.join(where, name), mode)
         for name in os.listdir(where):
             if name not in _MODES and name not in _PRIVATE and ".corrupt-" not in name:
                 yield f"{session_id} holds {name}"
@@ -186,7 +196,7 @@ class World:
             yield f"archives without a note, or the other way round: {notes ^ self.archived}"
         for directory, names, files in os.walk(self.sessions):
             for name in [*names, *files]:
-                if name.endswith(".tmp") or ".deep-" in name:
+                if (name.endswith(".tmp") and name not in _PRIVATE) or ".deep-" in name:
                     yield f"{os.path.join(directory, name)} was left"
         known = {".mas", ".sessions.index", ".index"} | self.directories
         for name in set(os.listdir(self.sessions)) - known:
@@ -205,29 +215,72 @@ class World:
         for pane in self.panes:
             if pane.dead:
                 yield f"the agent of {pane.tmux_session} is dead"
+        processes: dict[str, list[psutil.Process]] = {}
         for process, session_id in processes_of_sessions(self.sessions):
+            processes.setdefault(session_id, []).append(process)
             # What a person runs in a pane of their own has the environment of the tmux session, and stays after it.
             if session_id not in active and process.pid not in self.people:
                 yield f"{process.pid} is a process of {session_id}, which is not active"
+        for session_id in sorted(self.directories | set(self.trashed)):
+            if session_id in active:
+                yield from self._network_problems(session_id, processes.get(session_id, []))
+            elif os.path.lexists(self._path(session_id, _NETWORK, _EGRESS)):
+                yield f"the egress socket of {session_id} was left"
+
+    def _network_problems(self, session_id: str, processes: list[psutil.Process]) -> Iterator[str]:
+        """What is wrong with the network of an active session: it has one egress process while a launcher lives."""
+        with open(self._path(session_id, "metadata.json"), encoding="utf-8") as file:
+            network = json.load(file)["isolation"].get("network", "shared")
+        directory = self._path(session_id)
+        launchers, egresses, inside = 0, [], set()
+        for process in processes:
+            with suppress(psutil.Error, OSError):
+                words = process.cmdline()
+                launchers += directory in words
+                egresses += [process.pid] * (os.path.join(directory, _NETWORK) in words)
+                if _is_elsewhere(process.pid, "mnt"):
+                    inside.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+        wanted = 1 if launchers and network != "shared" else 0
+        if len(egresses) != wanted:
+            yield f"{session_id} has {len(egresses)} egress processes instead of {wanted}: {egresses}"
+        if network != "shared" and (len(inside) > 1 or os.readlink("/proc/self/ns/net") in inside):
+            yield f"the agents of {session_id} are in several networks, or in that of the machine: {inside}"
 
 
 def processes_of_sessions(sessions: str) -> Iterator[tuple[psutil.Process, str]]:
-    """Every living process that belongs to a session, by its environment or its arguments."""
-    below = f"{sessions}/"
+    """Every living process that belongs to a session, by its environment, its arguments or what it has mounted."""
+    with open(os.path.join(sessions, ".index"), encoding="utf-8", errors="replace") as file:
+        known = set(UUID4.findall(file.read()))
     for process in psutil.process_iter():
         try:
-            environ = process.environ()
-            words = [environ.get("MAS_SESSION_DIR", ""), *process.cmdline()]
-            word = next((word for word in words if word.startswith(below)), below)
-            # A launcher has the environment of its pane's tmux session, maybe another team's; its mark is its own.
-            session_id = environ.get("MAS_PANE", word[len(below) :])[:36] if word != below else ""
-            if not UUID4.fullmatch(session_id) or process.status() == psutil.STATUS_ZOMBIE:
-                continue
+            session_id = _by_words(process, f"{sessions}/") or _by_mounts(process.pid, known)
             # A server keeps the arguments of the client that started it.
-            if process.name() != "tmux: server":
+            if session_id and process.status() != psutil.STATUS_ZOMBIE and process.name() != "tmux: server":
                 yield process, session_id
         except (psutil.Error, OSError):
             continue
+
+
+def _by_words(process: psutil.Process, below: str) -> str:
+    environ = process.environ()
+    words = [environ.get("MAS_SESSION_DIR", ""), *process.cmdline()]
+    word = next((word for word in words if word.startswith(below)), below)
+    # A launcher has the environment of its pane's tmux session, maybe another team's; its mark is its own.
+    session_id = environ.get("MAS_PANE", word[len(below) :])[:36] if word != below else ""
+    return session_id if UUID4.fullmatch(session_id) else ""
+
+
+def _by_mounts(pid: int, known: set[str]) -> str:
+    """The session of a process that sees files as its agents do, whatever its environment: ids are no other site's."""
+    if not _is_elsewhere(pid, "mnt"):
+        return ""
+    with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="replace") as file:
+        return next((found for found in UUID4.findall(file.read()) if found in known), "")
+
+
+def _is_elsewhere(pid: int, kind: str) -> bool:
+    """Whether a process is in another namespace than this one."""
+    return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
 
 
 def check_world(site: Site, kept: Mapping[str, str] = {}) -> World:

@@ -21,6 +21,8 @@ WEIGHTS = {
     "start": 6, "stop": 4, "restore": 4, "clone": 3, "archive": 3, "unarchive": 3, "delete": 3, "undelete": 3,
     "restart-agent": 2, "send": 12, "prune": 1, "list": 3, "show": 2, "inbox": 2,
 }  # fmt: skip
+# How many of the sessions are isolated.
+_ISOLATED = 0.4
 _PASSING = {"disk", "unavailable", "not begun"}
 _ARCHIVED, _DELETED, _THERE = "archive", "trash", "there"
 _PLACE = {"unarchive": _ARCHIVED, "undelete": _DELETED}
@@ -39,6 +41,8 @@ class Order(NamedTuple):
     wishes: int
     # A workspace with more sessions than this gets no new ones.
     most: int
+    # Whether this machine can have agents in tier A, with a network of their session's own.
+    isolates: bool
 
 
 def main(order: Order) -> None:
@@ -61,14 +65,15 @@ def draw(dice: random.Random, order: Order, number: int) -> Wish:
     """The next thing to ask for: the dice decide on the verb, and which of the sessions that are there."""
     verb = dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
     position, flag, to_all = dice.random(), dice.random() < 0.25, dice.random() < 0.3
+    isolated = dice.random() < _ISOLATED and order.isolates
     message = f"m-{dice.getrandbits(64):016x}"
     there = sorted(sessions(order.root, _PLACE.get(verb, _THERE)))
     if verb in ("start", "clone") and len(there) >= order.most:
         verb = "delete"
     if verb in ("start", "prune", "list"):
-        return Wish(verb, flag=flag)
+        return Wish(verb, flag=flag, isolated=isolated)
     if not there:
-        return Wish("start", flag=flag) if verb not in _PLACE else Wish("list")
+        return Wish("start", flag=flag, isolated=isolated) if verb not in _PLACE else Wish("list")
     # Half of all is asked of one session, by everybody at the same time: that is where things go wrong.
     session = _used_last(order.root, there) if dice.random() < 0.5 else there[int(position * len(there))]
     target = "all" if to_all and verb == "send" else _first_agent(order.root, session)

@@ -15,6 +15,7 @@ import httpx
 from mas.client.remote import RemoteMas
 from mas.model.errors import Conflict, Disk, MasError, NoServer, NotFound, TooMuch, Unavailable
 from mas.model.ids import SessionId
+from mas.model.isolation import Mode, Policy
 from mas.model.run import Run
 from mas.model.team import team_named
 from mas.service.upkeep.prune import PrunePolicy
@@ -38,10 +39,15 @@ class Wish(NamedTuple):
     target: str = "00"
     message: str = ""
     text: str = ""
+    isolated: bool = False
 
     @property
     def team(self) -> str:
         return "pair" if self.flag else "solo"
+
+    @property
+    def isolation(self) -> Mode:
+        return Mode.REQUIRE if self.isolated else Mode.OFF
 
 
 class Outcome(NamedTuple):
@@ -95,7 +101,7 @@ class CommandLine(Door):
 
 def _words(wish: Wish) -> list[str]:
     words = {
-        "start": ["--team", wish.team, "--provider", PROVIDER],
+        "start": ["--team", wish.team, "--provider", PROVIDER, "--isolation", wish.isolation],
         "clone": [wish.session, *(["--start"] if wish.flag else [])],
         "delete": [wish.session, "--yes"],
         "restart-agent": [wish.session, wish.target, "--force"],
@@ -137,7 +143,7 @@ class Http(Door):
 def _request(wish: Wish) -> tuple[str, str, dict[str, Any] | None]:
     session = f"/sessions/{wish.session}"
     requests: dict[str, tuple[str, str, dict[str, Any] | None]] = {
-        "start": ("POST", "/runs", {"team": wish.team, "provider": PROVIDER}),
+        "start": ("POST", "/runs", {"team": wish.team, "provider": PROVIDER, "isolation": wish.isolation}),
         "clone": ("POST", f"{session}/clone", {"start": wish.flag}),
         "delete": ("DELETE", session, None),
         "restart-agent": ("POST", f"{session}/agents/{wish.target}/restart", {"force": True}),
@@ -184,7 +190,7 @@ class Client(Door):
         mas, session = self._mas, SessionId(wish.session)
         match wish.verb:
             case "start":
-                return mas.start(Run(team=team_named(wish.team), provider=PROVIDER))
+                return mas.start(Run(team_named(wish.team), provider=PROVIDER, isolation=Policy(wish.isolation)))
             case "clone":
                 return mas.clone(session, None, wish.flag)
             case "restart-agent":

@@ -38,6 +38,7 @@ class Fault(StrEnum):
     CLOCK = "the clock jumps"
     PROCESSES = "no process can be started for a while"
     SLOW = "the disk is slow for a while"
+    EGRESS = "the egress process of a session is killed"
     PERSON = "a person groups, links, renames, moves, joins, breaks, swaps and splits in tmux"
 
 
@@ -228,6 +229,8 @@ class Trouble:
                 return self._kill_one(list(self._tmux_servers()))
             case Fault.AGENTS:
                 return self._kill_one([one.pid for one, _ in processes_of_sessions(self._site.path("sessions"))])
+            case Fault.EGRESS:
+                return self._kill_one(list(self._egress_processes()))
             case Fault.PERSON:
                 return Person(self._site, self._dice).act()
             case Fault.CLOCK:
@@ -289,6 +292,14 @@ class Trouble:
             pid = self._site.tmux("display-message", "-p", "#{pid}", socket=socket)
             if pid:
                 yield int(pid)
+
+    def _egress_processes(self) -> Iterator[int]:
+        """Also those that have been forked off their launcher and are not yet what they will be."""
+        for process, _ in processes_of_sessions(self._site.path("sessions")):
+            with suppress(psutil.Error):
+                words = process.cmdline()
+                if any(word.endswith("/.mas/network") for word in words) or (process.ppid() == 1 and "-ISE" in words):
+                    yield process.pid
 
     def _kill_one(self, pids: list[int]) -> bool:
         if not pids:

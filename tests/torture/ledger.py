@@ -27,6 +27,7 @@ class Entry(NamedTuple):
     target: str
     message: str
     text: str
+    isolated: bool = False
     end: str | None = None
     why: str = ""
     said: str = ""

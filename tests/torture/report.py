@@ -75,6 +75,7 @@ def torture_text(results: list[Result]) -> str:
     verbs = [(verb, *_ends(entry.end for entry in entries if entry.verb == verb)) for verb in _names(entries, "verb")]
     doors = [(door, *_ends(entry.end for entry in entries if entry.door == door)) for door in _names(entries, "door")]
     happened = [(fault.value, faults[fault], _how(fault, means)) for fault in sorted(faults)]
+    isolated = sum(entry.isolated and entry.verb == "start" and entry.end == "done" for entry in entries)
     took = sum(result.seconds for result in results)
     ends = ("done", "refused", "interrupted")
     findings = "\n".join(f"- seed {seed}: {problem}" for seed, problem in wrong) or "None."
@@ -89,6 +90,7 @@ happens when; how far each process is at that moment depends on the machine. To 
 
 In a round, clients of the command line, of HTTP and of the Python API, each a separate process, send one random
 request after the other to one fresh workspace with a server, while the faults of the round happen again and again.
+Of the sessions {isolated} were started isolated in tier A, with a network of their own.
 
 {table(("what went wrong", "times", "how"), happened)}
 
@@ -105,6 +107,8 @@ After the round the faults end, `mas list` is run once, and a checker that share
 - every message that was reported to a client is there, unchanged, in a legal state; an acknowledged message was noted
   by its agent; none came twice, none out of order; none is still on its way to a running agent;
 - no process and no lock is left without an owner;
+- an isolated session has one egress process as long as it has a launcher, and its agents share one network; when it is
+  stopped or deleted, no egress process, no process in its namespaces and no socket is left;
 - no client was refused without a reason in the round, or left without a response;
 - `mas repair` finds nothing to repair, `mas doctor` finds no problem.
 

@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 import psutil
 
+from mas.model.errors import NotIsolated
+from mas.model.isolation import Mode, Policy
+from mas.service.isolation.network import choose_network
 from tests.checker import World, processes_of_sessions
 from tests.served import Served
 from tests.site import AGENTS, REPOSITORY, Site, short_directory
@@ -129,6 +132,16 @@ def prepare(site: Site) -> None:
         )
 
 
+def isolates(site: Site) -> bool:
+    """Whether agents can be isolated on this machine, with a network of their session's own."""
+    tiers = site.world().tiers()
+    try:
+        choose_network(tiers.choose(Policy(Mode.REQUIRE)), tiers)
+    except NotIsolated:
+        return False
+    return True
+
+
 def _gone(site: Site) -> None:
     """End everything, also what a failed round left."""
     with suppress(AssertionError, subprocess.TimeoutExpired):
@@ -178,13 +191,14 @@ class Round:
         self.ledgers = os.path.join(self._site.directory, "ledgers")
         self.happened: Counter[Fault] = Counter()
         self._hung: list[str] = []
+        self._isolates = isolates(self._site)
 
     def run(self) -> None:
         """Let all clients make their requests, while things go wrong."""
         deadline = time.monotonic() + self._size.seconds
         orders = [
             Order(f"{door}{number}", door, self._site.root, self.ledgers, self._served.url, self._served.token,
-                  self._dice.getrandbits(32), self._size.wishes, _MOST_SESSIONS)
+                  self._dice.getrandbits(32), self._size.wishes, _MOST_SESSIONS, self._isolates)
             for door in DOORS for number in range(self._size.clients)
         ]  # fmt: skip
         clients = {order.name: (order, self._begin(order)) for order in orders}
@@ -308,7 +322,7 @@ class Round:
         for entry in entries:
             if not entry.cut_short or entry.verb in (*MAKING, "list", "show", "inbox", "prune"):
                 continue
-            wish = Wish(entry.verb, entry.session, entry.flag, entry.target, entry.message, entry.text)
+            wish = Wish(entry.verb, entry.session, entry.flag, entry.target, entry.message, entry.text, entry.isolated)
             pen.ask(Entry("finisher", "command", *wish))
             outcome = door.ask(wish)
             pen.tell(**outcome._asdict())

@@ -17,11 +17,11 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from tests.checker import MARKER, World
+from tests.checker import MARKER, World, processes_of_sessions
 from tests.site import Site, short_directory, until
 from tests.torture.ledger import Entry, broken_promises, marker_of
 from tests.torture.mail import mail_of, mail_problems, unsettled
-from tests.torture.round import held_locks, prepare, strays
+from tests.torture.round import held_locks, isolates, prepare, strays
 
 MESSAGE = "m-0000000000000001"
 SECOND = "m-0000000000000002"
@@ -317,3 +317,54 @@ def test_an_agent_that_was_restarted_in_the_window_of_another_team_is_not_one_of
     bare.mas("restart-agent", guest, "00", "--force")
     bare.mas("stop", host)
     until(lambda: list(World(bare).problems()) == [], "nothing is wrong")
+
+
+@pytest.fixture
+def isolated(bare: Site) -> Scene:
+    """A workspace with one session, whose agent is isolated and has a network of its own."""
+    prepare(bare)
+    if not isolates(bare):
+        pytest.skip("this machine cannot isolate agents")
+    scene = Scene(bare, bare.start("--team", "solo", "--provider", "keeper", "--isolation", "require"), "", "", "")
+    # It is a launcher at first.
+    until(lambda: _egress(scene) and list(World(bare).problems()) == [], "nothing is wrong")
+    return scene
+
+
+def _egress(scene: Scene) -> psutil.Process | None:
+    found = processes_of_sessions(scene.site.path("sessions"))
+    directory = scene.path(scene.active, ".mas", "network")
+    return next((process for process, _ in found if directory in process.cmdline()), None)
+
+
+def test_all_that_is_left_of_an_isolated_session_is_seen(isolated: Scene) -> None:
+    egress = _egress(isolated)
+    assert egress
+    inside = {
+        process.pid
+        for process, _ in processes_of_sessions(isolated.site.path("sessions"))
+        if os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    }
+    _call_stopped(isolated)
+    found = "\n".join(World(isolated.site).problems())
+    # What holds its namespaces has nothing of its environment.
+    assert len(inside) == 2
+    for pid in (egress.pid, *inside):
+        assert f"{pid} is a process of {isolated.active}, which is not active" in found
+    assert f"the egress socket of {isolated.active} was left" in found
+
+
+def test_a_session_without_its_egress_process_or_with_two_is_seen(isolated: Scene) -> None:
+    egress = _egress(isolated)
+    assert egress
+    words = f"{isolated.active} has %s egress processes instead of 1"
+    argv = [sys.executable, "-c", "import time; time.sleep(1000)", isolated.path(isolated.active, ".mas", "network")]
+    with subprocess.Popen(argv, env=isolated.site.env) as second:
+        until(lambda: any(words % 2 in problem for problem in World(isolated.site).problems()), "two are seen")
+        second.kill()
+    with open(isolated.path(isolated.active, ".mas", "network", "lock"), "rb") as file:
+        # Its launcher cannot start it again.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        egress.kill()
+        until(lambda: any(words % 0 in problem for problem in World(isolated.site).problems()), "none is seen")
+    until(lambda: list(World(isolated.site).problems()) == [], "it is there again")

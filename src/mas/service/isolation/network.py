@@ -15,15 +15,16 @@ from mas.service.isolation.own_config import proxies
 from mas.service.isolation.tiers import Tiers
 from mas.service.world import World
 from mas.store.files.atomic import ensure_directory, write_atomic
+from mas.store.files.descriptors import remove_file
 from mas.store.files.tree import remove_tree
-from mas.store.layout import PRIVATE_DIR
+from mas.store.layout import PRIVATE_DIR, SessionPaths
 from mas.store.server.presence import Presence
 
 DOOR_PORT = 7717
 """Where agents with a network of their own reach MAS, at 127.0.0.1."""
 PROXY_PORT = 3128
 """Where they have a proxy."""
-_DIRECTORY = "network"
+_DIRECTORY, _SOCKET = "network", "egress.sock"
 LOG = "network.jsonl"
 RESOLVER = "resolv.conf"
 NAME_SERVER = (
@@ -64,6 +65,11 @@ def unusable_proxies(network: NetworkMode, environ: Mapping[str, str]) -> tuple[
 
 def _shared(why: str) -> tuple[str, ...]:
     return (f"The network is shared: agents reach all that this machine does, its own services too ({why})",)
+
+
+def remove_socket(paths: SessionPaths) -> None:
+    """Remove the socket that a killed egress process left; no process of the session may be running."""
+    remove_file(paths.at(".mas", _DIRECTORY, _SOCKET))
 
 
 class SessionNetwork:
