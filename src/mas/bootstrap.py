@@ -117,6 +117,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     from mas.service.upkeep.retention import retain_quietly
     from mas.store.server.browsers import BrowserFile
     from mas.store.server.secrets import Secrets
+    from mas.store.workspace.known import KnownWorkspaces
 
     settings = load_settings(workspace)
     # Every client is a file; the usual limit is one that a few browsers reach.
@@ -135,6 +136,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
         access = open_access(workspace)
         # Now, rather than when the first request comes.
         access.make_secrets()
+        KnownWorkspaces(settings.environ).add(settings.root)
         yield ServerParts(
             mas=LocalMas(world, courier),
             courier=courier,

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from tests.isolation.tiers import start_in
 from tests.site import AGENTS, REPOSITORY, Site, fresh_workspace, short_directory, until
 
 # Neither a home nor a place for temporary files: those are hidden anyhow.
@@ -51,13 +50,8 @@ class Street:
         return self.reports[tier]
 
     def _report(self, tier: str) -> dict[str, Any]:
-        command = shlex.join([sys.executable, os.path.join(AGENTS, "neighbour.py")])
-        words = ("start", "--team", "solo", "--command", command)
-        done = self.site.mas(*words, env={"MAS_ISOLATION": tier}, code=None)
-        if done.returncode == 7 and tier != "D":
-            pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
-        assert done.returncode == 0, done.stderr
-        unit = self.site.session(done.stdout.strip(), "unit", "00")
+        session = start_in(self.site, tier, [os.path.join(AGENTS, "neighbour.py")], {"team": "solo"})
+        unit = self.site.session(session, "unit", "00")
         with open(os.path.join(unit, "targets.tmp"), "w", encoding="utf-8") as file:
             json.dump(self.targets(), file)
         os.chmod(file.name, 0o644)
@@ -66,7 +60,7 @@ class Street:
         until(lambda: os.path.exists(path), "the report", 60)
         with open(path, encoding="utf-8") as file:
             found: dict[str, Any] = json.load(file)
-        self.site.mas("delete", done.stdout.strip(), "--yes")
+        self.site.mas("delete", session, "--yes")
         return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.isolation.tiers import start_in
 from tests.sandbox.house import PROBER
 from tests.site import Site, until
 
@@ -35,14 +35,9 @@ class Trial:
         self.site = site
         self.tier = tier
 
-    def attempts(self, *tries: str, **start: Any) -> dict[str, Any]:
-        env = {"MAS_ISOLATION": self.tier, **start.pop("env", {})}
-        command = shlex.join([sys.executable, PROBER, "report.json", *tries])
-        done = self.site.mas("start", "--team", "solo", "--command", command, env=env, code=None)
-        if done.returncode == 7:
-            pytest.skip(f"this machine has no tier {self.tier}: {done.stderr.strip().splitlines()[0]}")
-        assert done.returncode == 0, done.stderr
-        session = done.stdout.strip()
+    def attempts(self, *tries: str, env: dict[str, str] | None = None, **policy: Any) -> dict[str, Any]:
+        body = {"team": "solo", "isolation": policy}
+        session = start_in(self.site, self.tier, [PROBER, "report.json", *tries], body, env or {})
         report = self.site.session(session, "unit", "00", "report.json")
         until(lambda: self.site.json("show", session)["agents"][0]["state"] == "exited", "its end")
         with open(report, encoding="utf-8") as file:

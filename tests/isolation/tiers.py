@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,12 +18,15 @@ from tests.site import Site
 _SYSTEM_PYTHON = "/usr/bin/python3"
 
 
-def start_in(site: Site, tier: str, program: list[str], body: dict[str, Any]) -> str:
+def start_in(
+    site: Site, tier: str, program: list[str], body: dict[str, Any], env: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """A session whose agents run a program of Python in that tier; skips the test if the machine has no such tier."""
     runs, account = python_and_account(site, tier)
-    given = body | ({"isolation": {"runAs": account}} if account else {})
+    policy = body.get("isolation", {}) | ({"runAs": account} if account else {})
+    given = body | ({"isolation": policy} if policy else {})
     words = ("start", "--config", "-", "--command", shlex.join([runs, *program]))
-    done = site.mas(*words, input=json.dumps(given), env={"MAS_ISOLATION": tier}, code=None)
+    done = site.mas(*words, input=json.dumps(given), env={"MAS_ISOLATION": tier, **env}, code=None)
     if done.returncode == 7 and tier != "D":
         pytest.skip(f"this machine has no tier {tier}: {done.stderr.strip().splitlines()[0]}")
     assert done.returncode == 0, done.stderr

@@ -102,6 +102,25 @@ def test_what_is_less_below_something_writable_is_less(house: House) -> None:
         assert found["chmod:kept/file"] == "EROFS"
 
 
+def test_no_directory_on_the_way_to_what_is_less_can_get_another_name(house: House) -> None:
+    """Else what is hidden would have another path at the next start, which no rule names."""
+    unit = house.path("session/unit/00")
+    for name in ("a/b/gone", "c/kept", "own"):
+        os.makedirs(os.path.join(unit, name))
+    for name in ("a/b/gone/file", "c/kept/file"):
+        house.put(f"session/unit/00/{name}")
+    rules = house.rules(
+        write=(unit,),
+        read=(*house.rules().read, os.path.join(unit, "c/kept")),
+        hide=(os.path.join(unit, "a/b/gone"),),
+    )
+    tries = [f"rename:{unit}/{name} {unit}/own/x" for name in ("a", "a/b", "a/b/gone", "c", "c/kept")]
+    report = f"{unit}/own/report.json"
+    found = house.attempts([*tries, f"write:{unit}/own/y"], rules=rules, report=report)
+    assert found.pop(f"write:{unit}/own/y") == "ok"
+    assert {one: result for one, result in found.items() if result not in {*REFUSED, "EBUSY"}} == {}
+
+
 def test_temporary_files_and_shared_memory_are_its_own(viewed: House) -> None:
     name = f"mas-{os.path.basename(viewed.site.directory)}"
     found = viewed.attempts([f"shm:{name}", "list:/dev/shm", "write:/tmp/mine", "write:/var/tmp/mine", "list:/tmp"])

@@ -69,6 +69,7 @@ def main(session_dir: str, agent: str) -> int:
     """Run the agent and answer its exit status."""
     # What waited at the gate left its lock open; an agent gets its terminal and nothing else.
     os.closerange(3, 16)
+    os.environ["PATH"] = _absolute_only(os.environ.get("PATH", ""))
     try:
         plan = read_plan(launch_path(session_dir, agent))
     except (OSError, ValueError) as error:
@@ -212,6 +213,11 @@ class _Runner:
             undying=[str(pid) for pid in undying],
         )
         _say(f"agent {self._agent} exited: {how}")
+
+
+def _absolute_only(path: str) -> str:
+    """PATH for programs of our own: in the agent's directory, where this process is, `bin` or `.` is the agent's."""
+    return ":".join(place for place in path.split(":") if place.startswith("/")) or os.defpath
 
 
 def _hooks(session_dir: str, agent: str, plan: LaunchPlan) -> Hooks | None:

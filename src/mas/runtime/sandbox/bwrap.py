@@ -27,7 +27,8 @@ def find() -> str:
     """Where bubblewrap is; `OSError` if it is not installed."""
     for directory in os.environ.get("PATH", os.defpath).split(":"):
         path = os.path.join(directory, "bwrap")
-        if directory and os.access(path, os.X_OK):
+        # A relative one would be in the agent's own directory.
+        if os.path.isabs(directory) and os.access(path, os.X_OK):
             return path
     raise OSError(2, "bubblewrap (bwrap) is not installed")
 

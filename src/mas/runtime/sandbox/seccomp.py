@@ -46,6 +46,8 @@ _PROCESS = {
 }  # fmt: skip
 # And what means all processes of the user.
 _USER = {"setpriority": 2, "ioprio_set": 3}
+# With a lease on a file no other process can open it at once: not even MAS its own logs, which agents may read.
+_SET_LEASE = 1024
 # Ordinary execution, without random addresses (debuggers, sanitizers), an old version's number, and just asking.
 _PERSONALITIES = (0, 0x40000, 0x20000, 0xFFFFFFFF)
 
@@ -112,6 +114,7 @@ def _all_checks(rules: Rules, own_processes: bool) -> _Checks:
         created = _without_bits(mode, _SET_ID_BITS)
         checks[name] = [_argument(mode - 1), (_ANY_BIT, 0, len(created), _CREATES), *created]
     checks["socket"] = _socket(unix=rules.tier == "A", all_streams=rules.tier == "A" and rules.ports is None)
+    checks["fcntl"] = _not_one_of(1, (_SET_LEASE,))
     checks["clone"] = checks["unshare"] = _without_bits(0, _NEW_NAMESPACES)
     checks |= {name: _without_bits(mode, _SET_ID_BITS) for name, mode in _MODES.items()}
     checks["personality"] = _one_of(0, _PERSONALITIES, _EPERM)

@@ -52,16 +52,18 @@ def steps(rules: Rules) -> list[tuple[str, str, str]]:
     sources = {target: source for source, target in (*rules.binds, *rules.copies)}
     base = "hide" if rules.root == LISTED else "read"
     shown = [path for path, kind in named.items() if kind != "hide"]
-    found = []
-    for path in sorted(named, key=lambda path: (path.count("/"), path)):
+    found = {}
+    for path in named:
         kind, above = named[path], _above(path, named) or base
         if kind == "hide" and above in _FROM_ELSEWHERE:
             needed = has_below(path, shown)
         else:
             needed = kind in _FROM_ELSEWHERE or kind != above
         if needed:
-            found.append((kind, path, sources.get(path, path)))
-    return found
+            found[path] = kind, path, sources.get(path, path)
+        if needed and above == "write":
+            found |= {pin: ("write", pin, pin) for pin in _between(path, named)}
+    return [found[path] for path in sorted(found, key=lambda path: (path.count("/"), path))]
 
 
 def kinds(rules: Rules) -> dict[str, str]:
@@ -92,6 +94,18 @@ def is_below(path: str, above: str) -> bool:
 
 def has_below(path: str, others: Iterable[str]) -> bool:
     return any(is_below(other, path) for other in others)
+
+
+def _between(path: str, named: dict[str, str]) -> list[str]:
+    """The directories above a path, up to the next that is named.
+
+    In a writable one an agent could rename them: what is hidden below would have another name at the next start. A
+    directory that is a mount of its own cannot be renamed.
+    """
+    found = []
+    while (path := path.rpartition("/")[0]) and path not in named:
+        found.append(path)
+    return found
 
 
 def _above(path: str, named: dict[str, str]) -> str | None:

@@ -267,4 +267,5 @@ def _pane(directory: str, agent: Agent, before: tuple[str, ...], home: str) -> P
 def _waiting_at(gate: str) -> tuple[str, ...]:
     """A command prefix that waits for the lock and then becomes the launcher; without a lock it does not wait."""
     flock = shutil.which("flock")
-    return (flock, "--shared", "--no-fork", gate) if flock else ()
+    # A relative one would be another file in the directory of a pane.
+    return (flock, "--shared", "--no-fork", gate) if flock and os.path.isabs(flock) else ()

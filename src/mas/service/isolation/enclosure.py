@@ -25,7 +25,17 @@ from mas.service.isolation.network import (
     unusable_proxies,
 )
 from mas.service.isolation.own_config import own_config_path, system_view
-from mas.service.isolation.sights import HIDE, READ, WRITE, Sight, Sights, nested_workspaces
+from mas.service.isolation.sights import (
+    HIDE,
+    POLICY_DEPTH,
+    PREFIX_DEPTH,
+    READ,
+    WRITE,
+    Sight,
+    Sights,
+    is_in_sessions,
+    nested_workspaces,
+)
 from mas.service.isolation.tiers import warning
 from mas.service.world import World
 from mas.settings import DEFAULT_PORT
@@ -33,6 +43,7 @@ from mas.store.agent.directory import AgentPlace
 from mas.store.server.address import find as find_address
 from mas.store.session.etc_copy import EtcCopy
 from mas.store.session.private_home import PrivateHome, hand_over, let_pass
+from mas.store.workspace.known import KnownWorkspaces
 
 # Every agent has its own temporary files, mounted over these paths.
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - what they are elsewhere is what an agent does not see
@@ -75,6 +86,7 @@ def limits_of(world: World, run: Run) -> SessionLimits:
 def choose_isolation(world: World, run: Run) -> tuple[Isolation, tuple[str, ...]]:
     """How the agents of a run will be isolated, and what people should know of it; refused before anything is made."""
     policy = policy_of(world, run)
+    KnownWorkspaces(world.settings.environ).add(world.layout.root)
     tiers = world.tiers()
     isolation = tiers.choose(policy)
     network, to_know = choose_network(isolation, tiers)
@@ -112,6 +124,7 @@ class Enclosure:
         self._policy = _Resolved(world, isolation.policy)
         self._homes = Homes(world.settings.environ, (self._account.home,) if self._account else ())
         self._view = system_view(world.settings.environ)
+        self._known = [path for path in KnownWorkspaces(world.settings.environ).all() if path != world.layout.root]
         self._is_listed = not self._is_a or self._view.root == _LISTED
         self._etc = EtcCopy(self._paths)
         self._common: dict[tuple[str, tuple[str, ...]], tuple[Sights, Sights, Sights]] = {}
@@ -245,15 +258,17 @@ class Enclosure:
             self._system(sights)
         else:
             sights.add(HIDE, "sockets of the machine's services", (*_RUN, _GROUPS))
+            sights.add(HIDE, "sessions of another workspace", (f"{one}/sessions" for one in self._known))
             sights.add(READ, "finds addresses of names", () if self._network else (*_NAMES, *_resolver()))
         sights.add(HIDE, "a home", homes.all)
-        sights.add(READ, "a program on PATH", (one for one in path.split(":") if _is_no_home(one, homes)))
-        chain = [*homes.tool_chain(path), *(one for one in named if _is_no_home(one, homes))]
+        sights.add(READ, "a program on PATH", filter(_is_no_session, _without_homes(path.split(":"), homes)))
+        chain = list(filter(_is_no_session, (*homes.tool_chain(path), *_without_homes(named, homes))))
         sights.add(READ, "a tool chain on PATH, or named by a variable", chain)
         if self._is_listed:
             for link in sights.leading_out(path):
-                sights.add(READ, "a link on PATH leads there", (link, *homes.program(link)))
-            sights.add(HIDE, "another workspace", nested_workspaces((*chain, "/opt", "/usr/local")))
+                sights.add(READ, "a link on PATH leads there", filter(_is_no_session, (link, *homes.program(link))))
+            sights.add(HIDE, "another workspace", nested_workspaces((*chain, "/opt", "/usr/local"), PREFIX_DEPTH))
+            sights.add(HIDE, "another workspace", self._known_in((*chain, *WHOLE)))
             sights.add(HIDE, "the workspace, but for its parts", (root,))
         parts = _PARTS if self._is_listed else _OURS
         sights.add(READ, "part of the workspace", (os.path.join(root, part) for part in parts))
@@ -278,6 +293,11 @@ class Enclosure:
         sights = Sights()
         sights.add(READ, "isolation.read", self._policy.read_as_given)
         sights.add(WRITE, "isolation.write", self._policy.write_as_given)
+        for workspace in self._other_workspaces():
+            sights.add(HIDE, "sessions of another workspace", (f"{workspace}/sessions", f"{workspace}/logs"))
+            if any(is_in(workspace, place) for place in self._policy.write):
+                # What is in there would be run outside by the next start of that workspace.
+                sights.add(READ, "part of another workspace", (f"{workspace}/{part}" for part in _PARTS))
         sights.add(HIDE, "isolation.hide", self._policy.hide)
         sights.add(HIDE, "sockets of tmux", (os.path.dirname(settings.user_socket), settings.private_sockets))
         sights.add(HIDE, "of the desktop", (settings.environ.get(name, "") for name in _OF_THE_DESKTOP))
@@ -289,6 +309,16 @@ class Enclosure:
         if os.path.isdir(paths.root):
             sights.add(WRITE, "the session's work", self._own(paths.unit, paths.workflows, paths.home))
         return sights
+
+    def _other_workspaces(self) -> list[str]:
+        """The workspaces in what the user shows to agents beside the usual."""
+        shown = [*self._policy.read, *self._policy.write, *map(os.path.realpath, self._view.system)]
+        found = (*self._known_in(shown), *nested_workspaces(shown, POLICY_DEPTH))
+        return [path for path in found if path != self._world.layout.root]
+
+    def _known_in(self, places: Iterable[str]) -> list[str]:
+        places = tuple(places)
+        return [path for path in self._known if any(is_in(path, place) for place in places)]
 
     def network(self) -> NetworkPlan | None:
         """What launchers must do for the session's own network; None if it shares that of the machine."""
@@ -324,11 +354,11 @@ class _Resolved:
         self.read_as_given = tuple(map(self._given, policy.read))
         self.write_as_given = tuple(map(self._given, policy.write))
         self.hide = self._paths("hide", policy.hide)
-        sessions = os.path.realpath(world.layout.sessions)
-        for path in self.read:
-            if is_in(path, sessions):
-                why = f"isolation.read: {shown(path)} is in the sessions directory, which agents cannot see"
-                raise BadInput(why, field="isolation.read")
+        for key, paths in (("read", self.read), ("write", self.write)):
+            for path in paths:
+                if is_in_sessions(path):
+                    why = f"isolation.{key}: {shown(path)} is in the sessions of a workspace, which agents cannot see"
+                    raise BadInput(why, field=f"isolation.{key}")
         ours = [os.path.realpath(os.path.join(self._root, part)) for part in _OURS]
         # An agent that could write these would run code outside the sandbox at the next start.
         ours += [os.path.realpath(place) for place in self._homes.tool_chain("")]
@@ -381,7 +411,13 @@ def _sockets(places: Iterable[str]) -> Iterator[str]:
                 yield entry.path
 
 
-def _is_no_home(path: str, homes: Homes) -> bool:
-    """Whether a path is neither a home nor above one."""
-    real = os.path.realpath(path)
-    return os.path.isabs(path) and real != "/" and not any(is_in(home, real) for home in homes.all)
+def _without_homes(paths: Iterable[str], homes: Homes) -> Iterator[str]:
+    """Those of the paths that are neither a home nor above one."""
+    for path in filter(os.path.isabs, paths):
+        real = os.path.realpath(path)
+        if real != "/" and not any(is_in(home, real) for home in homes.all):
+            yield path
+
+
+def _is_no_session(path: str) -> bool:
+    return not is_in_sessions(os.path.realpath(path))

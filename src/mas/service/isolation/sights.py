@@ -10,9 +10,13 @@ from mas.runtime.sandbox.places import ETC, followed
 from mas.settings import MARKER
 
 READ, WRITE, HIDE = "read", "write", "hide"
-# How deep below an install prefix another workspace is looked for, and among how many directories.
-_DEPTH = 2
+# How deep below an install prefix another workspace is looked for, and below what a policy shows; and among how many
+# directories.
+PREFIX_DEPTH, POLICY_DEPTH = 2, 6
 _MOST_DIRECTORIES = 2000
+# Nobody has a workspace in there, and they are large.
+_NOT_IN = ("node_modules", ".git", "__pycache__")
+_SESSIONS = "sessions"
 _RUNNABLE_BY_ALL = 0o005
 _COVERED = "covered"
 
@@ -99,24 +103,32 @@ class Sights:
         return found
 
 
-def nested_workspaces(places: Iterable[str]) -> Iterator[str]:
-    """The workspaces in install prefixes, as far as they are near the top."""
+def nested_workspaces(places: Iterable[str], depth: int) -> Iterator[str]:
+    """The workspaces in these places, as far as they are near the top."""
     left = _MOST_DIRECTORIES
     for place in dict.fromkeys(places):
         level = [place]
-        for depth in range(_DEPTH + 1):
+        for below in range(depth + 1):
             yield from (one for one in level if os.path.exists(os.path.join(one, MARKER)))
             left -= len(level)
-            if left < 0 or depth == _DEPTH:
+            if left < 0 or below == depth:
                 break
             level = [inner for one in level for inner in _directories_in(one)]
 
 
+def is_in_sessions(path: str) -> bool:
+    """Whether a resolved path is in the sessions of a workspace, of this one or any other."""
+    parts = path.split("/")
+    roots = ("/".join(parts[:at]) for at, name in enumerate(parts) if name == _SESSIONS)
+    return any(os.path.exists(os.path.join(root, MARKER)) for root in roots)
+
+
 def _directories_in(place: str) -> list[str]:
     try:
-        return [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]
+        found = [entry for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
+    return [entry.path for entry in found if entry.name not in _NOT_IN]
 
 
 def _links_in(directory: str) -> list[str]:
