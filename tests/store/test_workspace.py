@@ -105,7 +105,7 @@ def test_modes_do_not_depend_on_the_umask(place: str, mask: int) -> None:
     } == {
         "sessions": "0o755",
         "unit": "0o755",
-        "logs": "0o755",
+        "logs": "0o700",
         "config.json": "0o644",
         ".masrc": "0o644",
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from mas.runtime.sandbox.system import SAFE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -112,7 +114,7 @@ class AskedLog:
             return
 
     def _write(self, line: str) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | SAFE
         fd = os.open(self._path, flags, 0o600)
         try:
             if os.fstat(fd).st_size > _LARGEST:

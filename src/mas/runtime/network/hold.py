@@ -14,7 +14,7 @@ import sys
 import time
 
 from mas.runtime.network.space import Space, make_space, receive
-from mas.runtime.sandbox.system import PR_SET_CHILD_SUBREAPER, prctl
+from mas.runtime.sandbox.system import PR_SET_CHILD_SUBREAPER, SAFE, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SOCKET = "egress.sock"
 _SPACE = "space"
 _LOCK = "lock"
 _ERRORS = "errors.log"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 _READY = b"+"
 _BACKLOG = 512
 # How long to wait for another launcher to start again what was killed, before a new network is made.
@@ -113,7 +113,7 @@ class Network:
 
     def _open(self, space: Space | None, may_wait: bool) -> bool:
         """Connect to the egress process, and start it if there is none; False if another launcher will do so."""
-        lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+        lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | SAFE, 0o600, dir_fd=self._directory)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
@@ -192,9 +192,7 @@ class Network:
             os.set_inheritable(fd, True)
         _note_space(self._directory, space)
         os.chdir("/")
-        errors = os.open(
-            _ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._directory
-        )
+        errors = os.open(_ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=self._directory)
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for fd, to in ((nothing, 0), (nothing, 1), (errors, 2)):
             os.dup2(fd, to)
@@ -232,7 +230,7 @@ def _path(directory: int, name: str) -> str:
 def _note_space(directory: int, space: Space) -> None:
     inodes = (os.fstat(space.user).st_ino, os.fstat(space.net).st_ino)
     half = f".{_SPACE}.tmp"
-    fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=directory)
     os.write(fd, " ".join(map(str, (os.getpid(), space.user, space.net, *inodes))).encode())
     os.close(fd)
     os.rename(half, _SPACE, src_dir_fd=directory, dst_dir_fd=directory)
@@ -240,7 +238,7 @@ def _note_space(directory: int, space: Space) -> None:
 
 def _space_at(directory: int) -> Space:
     """The namespaces that the running egress process has open; `Lost` if it has exited meanwhile."""
-    fd = os.open(_SPACE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    fd = os.open(_SPACE, os.O_RDONLY | SAFE, dir_fd=directory)
     words = os.read(fd, 256).split()
     os.close(fd)
     opened: list[int] = []

@@ -19,6 +19,8 @@ _NUMBERS = {
 }
 _MACHINES = ("x86_64", "aarch64")
 
+# A link in the place of a file of ours is an error, and no program that is started later has the file open.
+SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
 AT_FDCWD = -100
 AT_EMPTY_PATH = 0x1000
 AT_RECURSIVE = 0x8000

@@ -252,7 +252,7 @@ def open_file(name: str, parent: int, open_up: bool) -> int:
         same = f"/proc/self/fd/{path}"
         os.chmod(same, _mode(info) | 0o400)
         try:
-            return os.open(same, READ & ~os.O_NOFOLLOW)
+            return os.open(same, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         finally:
             os.chmod(same, _mode(info))
     finally:
