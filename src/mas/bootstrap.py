@@ -186,6 +186,15 @@ def view_files(workspace: str | None, session_id: SessionId | None, path: str | 
     return file_view(build_world(load_settings(workspace)), session_id, path)
 
 
+def find_missed_files(workspace: str | None, argv: list[str]) -> FileView:
+    """Run a program outside, and find what it uses that agents would not see."""
+    from mas.runtime.traced import files_used
+    from mas.service.isolation.file_view import missed_files
+
+    world = build_world(load_settings(workspace))
+    return missed_files(world, files_used(argv))
+
+
 def _presence(settings: Settings) -> Presence:
     from mas.store.server.presence import Presence
 

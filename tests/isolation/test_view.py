@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 
 import pytest
 
@@ -47,6 +49,31 @@ def test_a_path_that_a_program_misses_is_explained_with_the_line_that_would_add_
     assert [row["access"] for row in seen] == ["read"]
     off = site.json("doctor", "--view", missed)
     assert (off["tier"], off["paths"][0]["access"]) == ("D", "write")
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_a_command_finds_the_files_that_a_program_uses_and_agents_would_miss(site: Site) -> None:
+    place = os.path.join(site.home, "tool chain\u00e9")
+    os.makedirs(os.path.join(place, "lib"))
+    for name in ("one", "two"):
+        with open(os.path.join(place, "lib", name), "wb"):
+            pass
+    script = f"cd '{place}'; cat lib/one; cat '{place}/lib/two' /etc/passwd; cat '{place}/lib/none'; echo done"
+    done = site.mas("doctor", "--json", "--trace", "sh", "-c", script, env={"MAS_ISOLATION": "A"}, code=1)
+    rows = {row["path"]: row["why"] for row in json.loads(done.stdout)["paths"]}
+    assert rows == {place: f"not listed: {place}/lib/one and 1 more"}
+    assert "done" in done.stderr
+    assert "isolation.system" in done.stderr
+    # A control: nothing is missed by a program that uses what is listed.
+    fine = site.mas("doctor", "--trace", "cat", "/etc/passwd", env={"MAS_ISOLATION": "A"})
+    assert "Agents see every file" in fine.stdout
+
+
+def test_a_program_that_cannot_be_traced_is_named(site: Site) -> None:
+    done = site.mas("doctor", "--trace", "no-such-program", env={"MAS_ISOLATION": "A"}, code=None)
+    assert done.returncode
+    assert "is not installed" in done.stderr
+    assert "No command given" in site.mas("doctor", "--trace", code=2).stderr
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])

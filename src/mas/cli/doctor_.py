@@ -6,7 +6,7 @@ import argparse
 
 from mas.bootstrap import examine_machine
 from mas.cli.command import Arguments, looked_at
-from mas.cli.file_view import show_view
+from mas.cli.file_view import show_missed, show_view
 from mas.cli.render import Render
 from mas.model.upkeep import Diagnosis
 
@@ -16,6 +16,7 @@ mas doctor
 mas doctor --json
 mas doctor --view
 mas doctor --view /srv/data
+mas doctor --trace tool --version
 """
 # The mark and the name come before the text.
 _INDENT = 34
@@ -24,11 +25,15 @@ _INDENT = 34
 def arguments(parser: argparse.ArgumentParser) -> None:
     words = "show what agents see of the file system and why; with PATH, whether they see it and how they would"
     parser.add_argument("--view", nargs="?", const="", metavar="PATH", help=words)
+    words = "run a command outside, under strace, and show the files it uses that agents would not see"
+    parser.add_argument("--trace", nargs=argparse.REMAINDER, metavar="COMMAND", help=words)
 
 
 def run(args: Arguments, out: Render) -> int:
     if args.view is not None:
         return show_view(args, out, None, args.view or None)
+    if args.trace is not None:
+        return show_missed(args, out, args.trace)
     found = looked_at(args, lambda mas: mas.doctor(), examine_machine)
     out.result(found, lambda: _text(found, out))
     return 0 if found.ok else 1

@@ -23,6 +23,8 @@ _FRESH = {
     "/run": Sight("read", "empty"),
 }
 _COPIED = "a copy of the machine's, without tokens and passwords"
+# Where each directory belongs to another program: what would be added is that directory, not all of these.
+_SHELVES = ("/", "/home", "/srv", "/mnt", "/var", "/var/lib", "/var/cache", ETC)
 
 
 def file_view(world: World, session_id: SessionId | None, path: str | None = None) -> FileView:
@@ -36,6 +38,42 @@ def file_view(world: World, session_id: SessionId | None, path: str | None = Non
         seen = (SeenPath(place, _WORDS.get(sight.kind, sight.kind), sight.why) for place, sight in rules.items())
         return FileView(isolation.tier, tuple(sorted(seen)))
     return _one(world, isolation, rules, os.path.abspath(path))
+
+
+def missed_files(world: World, used: list[str]) -> FileView:
+    """Of the files that a program used outside, those that agents would not see, by the place to add."""
+    isolation = world.tiers().choose(world.settings.isolation)
+    if isolation.tier == Tier.D:
+        return FileView(isolation.tier, ())
+    rules = _rules(world, None, isolation)
+    home = os.path.realpath(world.settings.environ.get("HOME", "/"))
+    found: dict[str, list[str]] = {}
+    for path in used:
+        seen = _one(world, isolation, rules, path).paths[0]
+        is_fresh = is_in(path, "/run") and isolation.tier == Tier.A
+        if (seen.access == _WORDS[HIDE] or is_fresh) and os.path.isfile(path):
+            found.setdefault(_to_add(os.path.realpath(path), home), []).append(path)
+    rows = (SeenPath(place, _WORDS[HIDE], _used_of(place, files)) for place, files in sorted(found.items()))
+    return FileView(isolation.tier, tuple(rows), _how_to_add(world) if found else "")
+
+
+def _to_add(path: str, home: str) -> str:
+    """The place of a file that would be added to what agents see: a directory of one program's, or the file."""
+    place = path
+    while (above := os.path.dirname(place)) not in (home, *_SHELVES):
+        place = above
+    return place
+
+
+def _used_of(place: str, files: list[str]) -> str:
+    if files == [place]:
+        return "not listed"
+    return f"not listed: {files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+
+
+def _how_to_add(world: World) -> str:
+    own = own_config_path(world.settings.environ)
+    return f'add it to "read" of isolation in config.json, or for all workspaces to isolation.system in {own}'
 
 
 def _rules(world: World, session_id: SessionId | None, isolation: Isolation) -> dict[str, Sight]:
@@ -58,8 +96,7 @@ def _one(world: World, isolation: Isolation, rules: dict[str, Sight], path: str)
     seen = SeenPath(path, _WORDS.get(sight.kind, sight.kind), why)
     hint = ""
     if sight.kind == HIDE and os.path.exists(real):
-        own = own_config_path(world.settings.environ)
-        hint = f'add it to "read" of isolation in config.json, or for all workspaces to isolation.system in {own}'
+        hint = _how_to_add(world)
     elif not os.path.lexists(real):
         seen = seen._replace(why=f"{why}; there is none on this machine")
     return FileView(isolation.tier, (seen,), hint)
