@@ -130,6 +130,22 @@ class TestAgentsFile:
             )
         assert refused.value.response.status_code == 403
 
+    def test_by_the_network_of_a_session_only_its_own_agents_come_in(self, shared: Served, team: str) -> None:
+        """What joins a session's network with the server carries the session's mark."""
+        token = shared.site.mas("token", "--session", team, "--agent", "21").stdout.strip()
+        ask = "\n".join(
+            (
+                "import socket, sys",
+                "wire = socket.socket(socket.AF_UNIX); wire.connect(sys.argv[1]); wire.sendall(sys.argv[2].encode())",
+                "print(wire.recv(100).decode().split(' ')[1])",
+            )
+        )
+        head = f"GET /sessions/{team}/agents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+        for mark, status in ((f"{team}//home", "200"), ("", "200"), (f"{shared.site.start()}//home", "403")):
+            argv = [sys.executable, "-c", ask, agents_file(shared), head]
+            done = subprocess.run(argv, env={"MAS_PANE": mark}, capture_output=True, text=True, check=True)
+            assert done.stdout.strip() == status, mark
+
     def test_a_browser_that_is_signed_in_is_nobody_there(self, shared: Served) -> None:
         page = page_of(shared)
         assert page.client.get("/sessions").status_code == 200

@@ -152,6 +152,17 @@ def sees_processes(house: House) -> bool:
         return "sleep" in str(house.attempts([f"read:{path}"])[f"read:{path}"])
 
 
+def sees_sockets(house: House) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(house.path("hidden/socket"))
+        return one.getsockname() in str(house.attempts(["run:cat /proc/net/unix"])["run:cat /proc/net/unix"])
+
+
+def sees_accounts(house: House) -> bool:
+    with open("/etc/passwd", encoding="utf-8") as file:
+        return bool(house.attempts(["read:/etc/passwd"])["read:/etc/passwd"] == file.read(4096))
+
+
 def uses_udp(house: House) -> bool:
     return house.attempts(["udp:"]) == {"udp:": "ok"}
 
@@ -174,6 +185,8 @@ LEFT_OPEN: dict[str, Callable[[House], bool]] = {
     "changes in directories outside": sees_changes,
     "where links outside lead": reads_links,
     "other processes": sees_processes,
+    "sockets and connections": sees_sockets,
+    "accounts of the machine": sees_accounts,
     "UDP": uses_udp,
     "TCP connections": connects_anywhere,
     "a port that nobody chose": listens_unbound,

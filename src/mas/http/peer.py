@@ -17,6 +17,9 @@ _PEER_PROCESS = 77
 _NAMESPACES = {"mnt": 0xFF03, "pid": 0xFF05}
 # From kernels that do not know the question: before 6.5 and before 6.11.
 _NOT_KNOWN = {errno.ENOPROTOOPT, errno.ENOTTY, errno.EOPNOTSUPP}
+# The variable that marks the processes of a session, which begins with the session's id.
+_MARK = b"MAS_PANE="
+_LARGEST_ENVIRONMENT = 1 << 20
 # The fields of /proc/PID/stat after the program's name, and among them when it started.
 _STARTED = 19
 
@@ -39,6 +42,8 @@ class Arrival(NamedTuple):
     """It is at the owner's socket file, and its process lives in other namespaces or could not be looked at."""
     process: int = 0
     """The number of the process at a socket file, 0 if unknown: for counting, not for trust."""
+    session: str = ""
+    """The session whose process is at the agents' socket file; empty if it is none of a session's."""
 
 
 def arrived(there: socket.socket, entrance: Entrance) -> Arrival | None:
@@ -58,7 +63,20 @@ def _at_file(there: socket.socket, entrance: Entrance) -> Arrival | None:
         pid, uid, _ = struct.unpack(_CREDENTIALS, peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
         if uid not in (os.getuid(), 0):
             return None
-        return Arrival(entrance, entrance is Entrance.OWNER and not _is_beside_us(peer, pid), pid)
+        if entrance is Entrance.AGENTS:
+            return Arrival(entrance, process=pid, session=_session_of(pid))
+        return Arrival(entrance, not _is_beside_us(peer, pid), pid)
+
+
+def _session_of(pid: int) -> str:
+    """The session that a process is marked with: what joins a session's network with this server has the mark."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read(_LARGEST_ENVIRONMENT).split(b"\0")
+    except OSError:
+        return ""
+    marks = (one.removeprefix(_MARK) for one in variables if one.startswith(_MARK))
+    return next(marks, b"").partition(b"/")[0].decode("ascii", "replace")
 
 
 def _is_beside_us(peer: socket.socket, pid: int) -> bool:

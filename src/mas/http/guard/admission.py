@@ -153,10 +153,15 @@ def _check_site(request: HTTPConnection) -> None:
 
 
 def check_entrance(request: HTTPConnection) -> None:
-    """By the agents' socket file come agents: the token of anybody else was stolen, and is refused."""
+    """By the agents' socket file come agents, each session by its own network: any other token was stolen."""
     principal: Principal | None = request.state.principal
-    if arrival_of(request.scope).entrance is Entrance.AGENTS and principal is not None and principal.is_owner:
+    arrival = arrival_of(request.scope)
+    if arrival.entrance is not Entrance.AGENTS or principal is None:
+        return
+    if principal.is_owner:
         raise Forbidden("Only the tokens of agents are accepted here", "mas token --session SESSION --agent AGENT")
+    if arrival.session and arrival.session != principal.session_id:
+        raise Forbidden("The token of an agent of another session is not accepted here")
 
 
 class Rates:

@@ -114,6 +114,8 @@ def _all_checks(rules: Rules, own_processes: bool) -> _Checks:
         created = _without_bits(mode, _SET_ID_BITS)
         checks[name] = [_argument(mode - 1), (_ANY_BIT, 0, len(created), _CREATES), *created]
     checks["socket"] = _socket(unix=rules.tier == "A", all_streams=rules.tier == "A" and rules.ports is None)
+    # Only for these are there pairs; but the kernel would load and enter any other family first.
+    checks["socketpair"] = _one_of(0, (_AF_UNIX,), _EAFNOSUPPORT)
     checks["fcntl"] = _not_one_of(1, (_SET_LEASE,))
     checks["clone"] = checks["unshare"] = _without_bits(0, _NEW_NAMESPACES)
     checks |= {name: _without_bits(mode, _SET_ID_BITS) for name, mode in _MODES.items()}
