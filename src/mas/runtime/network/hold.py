@@ -179,6 +179,7 @@ class Network:
         sockets, is_new = self._sockets, space is None
         if space is None or not sockets:
             space, sockets = make_space(space, self._plan.listen)
+        _note_space(self._directory, space)
         path = _path(self._directory, SOCKET)
         try:
             os.unlink(path)
@@ -190,7 +191,6 @@ class Network:
         given = (door.detach(), space.user, space.net, *sockets)
         for fd in given:
             os.set_inheritable(fd, True)
-        _note_space(self._directory, space)
         os.chdir("/")
         errors = os.open(_ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=self._directory)
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -231,8 +231,13 @@ def _note_space(directory: int, space: Space) -> None:
     inodes = (os.fstat(space.user).st_ino, os.fstat(space.net).st_ino)
     half = f".{_SPACE}.tmp"
     fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=directory)
-    os.write(fd, " ".join(map(str, (os.getpid(), space.user, space.net, *inodes))).encode())
-    os.close(fd)
+    try:
+        os.write(fd, " ".join(map(str, (os.getpid(), space.user, space.net, *inodes))).encode())
+    except OSError:
+        os.unlink(half, dir_fd=directory)
+        raise
+    finally:
+        os.close(fd)
     os.rename(half, _SPACE, src_dir_fd=directory, dst_dir_fd=directory)
 
 

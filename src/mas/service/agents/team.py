@@ -22,7 +22,7 @@ from mas.runtime.servers import usual_descriptor_limit
 from mas.runtime.sweep import Owner, end_processes, find_processes
 from mas.service.isolation.enclosure import Enclosure
 from mas.service.isolation.limits import enforcer_of, pids_of, remove_limits
-from mas.service.isolation.network import remove_socket
+from mas.service.isolation.network import remove_rest
 from mas.service.world import World
 from mas.store.agent.hook_spool import spool_path
 from mas.store.agent.launch_plan import gate_path, launch_path, write_plan
@@ -202,7 +202,7 @@ def close_team(world: World, session_id: SessionId, socket: str | None) -> str |
         raise Conflict(f"Processes of session {session_id} did not end: {left}", "ps -fp " + ",".join(map(str, left)))
     if unseen:
         raise unseen
-    remove_socket(world.layout.session(session_id))
+    remove_rest(world.layout.session(session_id))
     return found.elsewhere
 
 

@@ -24,7 +24,8 @@ DOOR_PORT = 7717
 """Where agents with a network of their own reach MAS, at 127.0.0.1."""
 PROXY_PORT = 3128
 """Where they have a proxy."""
-_DIRECTORY, _SOCKET = "network", "egress.sock"
+_DIRECTORY = "network"
+_LEFT_WHEN_KILLED = ("egress.sock", ".space.tmp")
 LOG = "network.jsonl"
 RESOLVER = "resolv.conf"
 NAME_SERVER = (
@@ -67,9 +68,10 @@ def _shared(why: str) -> tuple[str, ...]:
     return (f"The network is shared: agents reach all that this machine does, its own services too ({why})",)
 
 
-def remove_socket(paths: SessionPaths) -> None:
-    """Remove the socket that a killed egress process left; no process of the session may be running."""
-    remove_file(paths.at(".mas", _DIRECTORY, _SOCKET))
+def remove_rest(paths: SessionPaths) -> None:
+    """Remove what a killed egress process left; no process of the session may be running."""
+    for name in _LEFT_WHEN_KILLED:
+        remove_file(paths.at(".mas", _DIRECTORY, name))
 
 
 class SessionNetwork:
