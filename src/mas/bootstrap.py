@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mas.model.errors import NoServer, NoWorkspace
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.runtime.control import Connections
     from mas.service.access import Access
+    from mas.service.agents.transcript import Transcripts
     from mas.service.browsers import Browsers
     from mas.service.inspect.meter import SessionMeter
     from mas.service.isolation.tiers import Tiers
@@ -103,6 +105,8 @@ class ServerParts(NamedTuple):
     """Finish what a killed or failed command left half-done."""
     retain: Callable[[], None]
     """Do what the retention policy says, as it is in `config.json` by now."""
+    tell_turns: Callable[[SessionId, str], bool]
+    """Add the events of turns that an agent has finished; whether nothing more is expected."""
 
 
 @contextmanager
@@ -110,6 +114,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     """The product for a process that stays: it keeps its connections to shared tmux servers meanwhile."""
     from mas.runtime.control import Connections, end_orphans
     from mas.runtime.servers import raise_descriptor_limit
+    from mas.service.agents.turns import tell_turns
     from mas.service.browsers import Browsers
     from mas.service.isolation.disk import watch
     from mas.service.messages.courier import Courier
@@ -148,6 +153,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
             watch_disk=lambda: watch(world),
             finish_work=finish,
             retain=lambda: retain_quietly(world._replace(settings=load_settings(settings.root))),
+            tell_turns=partial(tell_turns, world),
         )
     finally:
         courier.close()
@@ -223,6 +229,7 @@ def build_world(settings: Settings, connections: Connections | None = None) -> W
         access=_once(lambda: _access(layout)),
         tiers=_once(lambda: _tiers(layout, settings)),
         meter=_once(lambda: _meter(layout)),
+        transcripts=_once(_transcripts),
         now=utc_now,
         new_id=random_id,
     )
@@ -292,6 +299,12 @@ def _meter(layout: Layout) -> SessionMeter:
     from mas.service.inspect.meter import SessionMeter
 
     return SessionMeter(layout)
+
+
+def _transcripts() -> Transcripts:
+    from mas.service.agents.transcript import Transcripts
+
+    return Transcripts()
 
 
 def _keys(layout: Layout) -> Keys:

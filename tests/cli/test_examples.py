@@ -165,6 +165,10 @@ def test_an_example_works_as_it_stands(site: Site, example: str) -> None:
         # Nobody has a certificate here: it is enough that the server looks for one.
         assert "error: Cannot use" in text
         return
+    if example.startswith("mas transcript"):
+        # The agents here are commands, which record nothing.
+        assert "records no conversation that MAS can read" in text
+        return
     if example == "mas keys test":
         assert "anthropic: Cannot reach http://127.0.0.1:9" in text
         return

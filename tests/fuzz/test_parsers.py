@@ -26,6 +26,7 @@ _READ_AS_JSON = (
         "agent-report",
     ),
     *("request-key", "probed", "server-info", "agent-events", "events", "hook-payload", "terminal-frame"),
+    *("claude-transcript", "codex-transcript", "gemini-transcript"),
 )
 
 

@@ -31,6 +31,7 @@ from mas.model.message import Delivery, DeliveryState
 from mas.model.run import Run, parse_run
 from mas.model.stats import AgentStats, SessionStats, Stats
 from mas.model.team import TEAMS, team_named
+from mas.model.transcript import Tokens, Transcript
 from mas.model.views import SessionDetail
 from mas.service.local import LocalMas
 from mas.service.mas import Mas
@@ -490,6 +491,37 @@ def test_an_agents_output_log_and_variables_can_be_read(mas: Mas, site: Site) ->
     assert found["UNIT_DIR"] == site.session(session, "unit")
     mas.stop(session)
     assert "steady" in mas.output(session, "00", 10).text
+
+
+def test_a_conversation_that_a_program_recorded_can_be_read(mas: Mas, site: Site) -> None:
+    os.makedirs(site.path("providers"), exist_ok=True)
+    Path(site.path("providers", "recorded.toml")).write_text(
+        'provider = { id = "recorded" }\nlaunch = { argv = ["cat"] }\n'
+        'transcript = { format = "aider", files = ["{state_dir}/chat.md"] }\n',
+        "utf-8",
+    )
+    session = started(mas, Run(team=team_named("solo"), provider="recorded"))
+    assert mas.transcript(session, "00") == Transcript("00", "aider", (), 0, Tokens(), False)
+    chat = Path(site.session(session, ".mas", "agents", "00", "chat.md"))
+    ask, count = "#### question %d  \n\nanswer %d\n\n", "> Tokens: 2 sent, 1 received.  \n"
+    chat.write_text("".join(ask % (number, number) + count for number in range(5)) + "#### more  \n\nhalf", "utf-8")
+    found = mas.transcript(session, "00", limit=2, offset=1)
+    assert [(turn.prompt, turn.answer, turn.finished) for turn in found.turns] == [
+        ("question 3", "answer 3", True),
+        ("question 4", "answer 4", True),
+    ]
+    assert (found.total, found.tokens, found.cut) == (6, Tokens(10, 5), False)
+    assert mas.transcript(session, "00", limit=0).turns == mas.transcript(session, "00", offset=6).turns == ()
+    (last,) = mas.transcript(session, "00", limit=1).turns
+    assert (last.prompt, last.parts, last.finished) == ("more", (), False)
+    with pytest.raises(NoAgent):
+        mas.transcript(session, "77")
+    with pytest.raises(NoSession):
+        mas.transcript(UNKNOWN, "00")
+    other = started(mas)
+    with pytest.raises(NotFound, match="records no conversation that MAS can read") as caught:
+        mas.transcript(other, "00")
+    assert caught.value.hint == f"mas output {other[:8]}:00; mas logs {other[:8]}:00"
 
 
 def test_a_template_can_be_compared_with_what_a_session_made_of_it(mas: Mas, site: Site) -> None:

@@ -24,6 +24,7 @@ from mas.model.server import Health
 from mas.model.session import Gone, Status
 from mas.model.shapes import unwire
 from mas.model.stats import Stats
+from mas.model.transcript import MOST_TURNS, Transcript
 from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
 from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
 from mas.service.mas import Progress
@@ -266,6 +267,10 @@ class RemoteMas:
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         path = _session(session_id, "agents", agent, "output")
         return self._get(AgentOutput, path, lines=min(lines, _MOST_LINES), reader=reader)
+
+    def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
+        path = _session(session_id, "agents", agent, "transcript")
+        return self._get(Transcript, path, limit=min(limit, MOST_TURNS), offset=offset)
 
     def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
         path = _session(session_id, "agents", agent, "report")

@@ -11,6 +11,7 @@ from mas.http.wire import AgentPath, ReportBody, RestartBody, answer, answers
 from mas.model.agents import AgentList, AgentOutput, LogText, RestartedAgent, Variables
 from mas.model.errors import Forbidden
 from mas.model.self_report import AgentReport
+from mas.model.transcript import MOST_TURNS, Transcript
 
 router = APIRouter(tags=["agents"])
 
@@ -41,6 +42,23 @@ async def output(
         raise Forbidden(f"Agent {caller.agent} cannot read as {reader!r}")
     seen_by = reader if caller.is_owner else caller.agent
     return await server.threads.run(caller, lambda: answer(server.mas.output(session_id, agent, lines, seen_by)))
+
+
+@router.get(
+    "/sessions/{sessionId}/agents/{agent}/transcript",
+    summary="Read a conversation",
+    **answers(Transcript, 200, 404, 410),
+)
+async def transcript(
+    server: Server,
+    caller: Caller,
+    session_id: SessionPath,
+    agent: AgentPath,
+    limit: Annotated[int, Query(ge=0, le=MOST_TURNS)] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Skip this many of the newest turns")] = 0,
+) -> Response:
+    """The turns of an agent's conversation, newest last. An agent can read only its own."""
+    return await server.threads.run(caller, lambda: answer(server.mas.transcript(session_id, agent, limit, offset)))
 
 
 @router.post(

@@ -85,6 +85,7 @@ async def _running(app: FastAPI, server: ServerState, doors: Doors) -> AsyncIter
     first = supervisor.start("first-recovery", partial(in_thread, workspace.finish_work))
     await asyncio.wait([first], timeout=_FOR_RECOVERY)
     supervisor.start("events", server.feed.run)
+    supervisor.start("turns", server.turns.run)
     supervisor.start("loop", server.metrics.watch_loop)
     supervisor.start_every(_BETWEEN_ROUNDS, "courier", server.rounds.go)
     supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", workspace.watch_disk)

@@ -14,8 +14,10 @@ from mas.http.page import Page
 from mas.http.periodic import Rounds
 from mas.http.supervisor import Supervisor
 from mas.http.threads import CallerThreads
+from mas.http.turns import TurnTeller
 from mas.http.viewer import Hall
 from mas.http.watch import Watches
+from mas.model.event import Event
 from mas.service.shares import Shares
 
 # How often to look for events if the kernel does not report them.
@@ -47,12 +49,19 @@ class ServerState:
         self.page = Page()
         watches = Watches(self.supervisor)
         self.hall = Hall(watches)
+        self.turns = TurnTeller(self.mas, workspace.tell_turns)
         self.feed = EventFeed(
-            self.mas,
-            partial(watches.watching, workspace.events, look=_LOOK),
-            workspace.courier.hear,
-            self.rounds.begin_again,
+            self.mas, partial(watches.watching, workspace.events, look=_LOOK), self._hear, self._look_again
         )
+
+    def _hear(self, event: Event) -> None:
+        self.workspace.courier.hear(event)
+        self.turns.hear(event)
+
+    def _look_again(self) -> None:
+        """Events were missed."""
+        self.rounds.begin_again()
+        self.turns.look_around()
 
     def thread_failed(self, failure: ExceptHookArgs) -> None:
         """A thread of the server has raised something."""

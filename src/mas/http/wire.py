@@ -183,6 +183,9 @@ EVENTS = (
            message_id=str, target=str, sender=str | None, state=DeliveryState),
     _event("report", "An agent said what it is doing.", text=str, state=State | None),
     _event("approval", "What an agent asked for was answered.", allowed=bool, by=str, kind=str, text=str),
+    _event("turn", "An agent finished a turn of its conversation.",
+           turn=str, conversation=str, text=str, model=str | None, tools=int, tokens=dict[str, int],
+           started_at=str, ended_at=str),
     _event("warning", "Something was found wrong.", text=str),
     _event("retention", "The retention policy moved a session, or removed one for good.", action=str, reason=str),
 )  # fmt: skip

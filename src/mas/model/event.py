@@ -3,8 +3,9 @@
 from typing import Any, Literal, NamedTuple, get_args
 
 # A session changed its status, an agent its state; a message went its way; an agent reported what it is doing, or was
-# answered; something was found wrong; the retention policy moved or removed a session.
-EventKind = Literal["session", "agent", "message", "report", "approval", "warning", "retention"]
+# answered; it finished a turn of its conversation; something was found wrong; the retention policy moved or removed a
+# session.
+EventKind = Literal["session", "agent", "message", "report", "approval", "turn", "warning", "retention"]
 KINDS: tuple[str, ...] = get_args(EventKind)
 
 

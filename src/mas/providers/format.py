@@ -66,6 +66,11 @@ def _is_in_state_dir(target: str) -> bool:
     return is_inside and bool(inside.strip("/"))
 
 
+def _is_below_state_dir(pattern: str) -> bool:
+    """Whether a pattern of files stays in the agent's own directory, into which no other agent writes."""
+    return _is_in_state_dir(pattern) and "" not in pattern.split("/")
+
+
 def _is_beside(template: str) -> bool:
     return not os.path.isabs(template) and ".." not in template.split("/")
 
@@ -225,6 +230,23 @@ class StatusTable(NamedTuple):
         return self._replace(sources=(*(source for source in self.sources if source != _SCREEN), _SCREEN))
 
 
+class TranscriptTable(NamedTuple):
+    """What the program records of its conversations: where, and in which format.
+
+    With `own` only those conversations count that its hooks or its start have named: what the agent itself runs with
+    the same program is recorded beside them.
+    """
+
+    format: Literal["", "aider", "claude", "codex", "gemini"] = ""
+    files: tuple[Annotated[str, Rule("a pattern of files below {state_dir}/", test=_is_below_state_dir)], ...] = ()
+    conversations: Literal["all", "own"] = "all"
+
+    @property
+    def patterns(self) -> tuple[tuple[str, ...], ...]:
+        """The same below the agent's directory, name by name."""
+        return tuple(tuple(pattern.split("/")[1:]) for pattern in self.files)
+
+
 class About(NamedTuple):
     """What the program is, how to ask for its version and how to install it.
 
@@ -255,11 +277,13 @@ class Provider(NamedTuple):
     stop: Stop = Stop()
     launch: Launch = Launch()
     status: Annotated[StatusTable, Rule(written_as=StatusTable, read=StatusTable.with_screen_last)] = StatusTable()
+    transcript: TranscriptTable = TranscriptTable()
 
     @property
     def needs_place(self) -> bool:
         """Whether its agents need a place of their own on the disk, or a name for their conversation."""
-        return bool(self.launch.files or self.launch.seed or _OF_ITS_PLACE & self._placeholders())
+        launch = self.launch
+        return bool(launch.files or launch.seed or self.transcript.format or _OF_ITS_PLACE & self._placeholders())
 
     @property
     def takes_model(self) -> bool:
@@ -310,6 +334,8 @@ def _problems(provider: Provider, name: str) -> Iterator[str]:
     for field, words in (("argv", launch.argv), ("resume", launch.resume)):
         if words and not isinstance(words[0], str):
             yield f"launch.{field} must begin with a program"
+    if bool(provider.transcript.format) != bool(provider.transcript.files):
+        yield "transcript needs both format and files"
     if launch.resume_if and not launch.resume:
         yield "launch.resume_if needs launch.resume"
 

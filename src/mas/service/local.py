@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
     from mas.model.stats import Stats
+    from mas.model.transcript import Transcript
     from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.local_terminal import WatchedTeams
@@ -328,6 +329,12 @@ class LocalMas:
 
         with self._ready() as world:
             return output.output(world, session_id, agent, lines, reader)
+
+    def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
+        from mas.service.agents.transcript import transcript
+
+        with self._entered() as world:
+            return transcript(world, session_id, agent, limit, offset)
 
     def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:
         from mas.service.agents.report import report

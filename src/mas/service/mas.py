@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
     from mas.model.stats import Stats
+    from mas.model.transcript import Transcript
     from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.terminal import Terminal
@@ -209,6 +210,14 @@ class Mas(Protocol):
 
     def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
         """What an agent's terminal shows. Another agent, `reader`, sees it where it may write to that one."""
+        ...
+
+    def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
+        """The `limit` turns before the `offset` newest of an agent's conversations, newest last.
+
+        `NotFound` if its program records none that MAS can read. Nothing half-done is finished first, so that it can
+        be asked often.
+        """
         ...
 
     def report(self, session_id: SessionId, agent: str, text: str, state: str | None = None) -> AgentReport:

@@ -21,6 +21,7 @@ from mas.store.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from mas.providers.provider import Providers
     from mas.service.access import Access
+    from mas.service.agents.transcript import Transcripts
     from mas.service.inspect.meter import SessionMeter
     from mas.service.isolation.tiers import Tiers
     from mas.service.provider_keys import ProviderKeys
@@ -50,5 +51,6 @@ class World(NamedTuple):
     access: Callable[[], Access]
     tiers: Callable[[], Tiers]
     meter: Callable[[], SessionMeter]
+    transcripts: Callable[[], Transcripts]
     now: Callable[[], str]
     new_id: Callable[[], SessionId]

@@ -32,6 +32,7 @@ _FOR_AGENTS = tuple(
         ("POST", r"messages"),
         ("GET", r"agents"),
         ("GET", r"agents/[0-9]{2}/output"),
+        ("GET", r"agents/(?P<self>[0-9]{2})/transcript"),
         ("POST", r"agents/(?P<self>[0-9]{2})/report"),
         ("GET", r"wait"),
     )

@@ -231,14 +231,18 @@ class Enclosure:
             self._common[path, named] = self._machine(path, named), secrets, self._after()
         before, secrets, after = self._common[path, named]
         # The program may be a script in a directory that is hidden otherwise.
-        started = [word for word in program.argv if os.path.isabs(word) and os.path.isfile(word)]
+        own = AgentPlace(self._paths, agent).path
+        # What it is given of its own directory is not a program, and stays writable.
+        started = [
+            word for word in program.argv if os.path.isabs(word) and os.path.isfile(word) and not is_in(word, own)
+        ]
         sights = before.copy()
         sights.add(READ, "started by the provider", started)
         sights.add(READ, "started by the provider", (need for word in started for need in self._homes.program(word)))
         sights.update(secrets)
         sights.add(READ, "the provider signs in with it", map(self._homes.own, program.credentials))
         sights.update(after)
-        sights.add(WRITE, "this agent's own state", self._own(AgentPlace(self._paths, agent).path))
+        sights.add(WRITE, "this agent's own state", self._own(own))
         if not self._has_usual:
             sights.add(WRITE, "temporary files of this agent", self._own(self._paths.at(".tmp", agent)))
         return sights
