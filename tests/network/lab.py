@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from typing import Any
 
 from mas.model.launch import NetworkPlan
 from mas.runtime.network.hold import Network
+from mas.runtime.network.names import NO_NAME, OK, answer, parse_question
 from mas.runtime.sandbox.system import die_with_parent, libc
 
 OWN, PUBLIC, PRIVATE = "93.184.215.1", "93.184.215.14", "10.9.9.9"
@@ -106,6 +108,30 @@ def serve_proxy(asked: list[str]) -> None:
     threading.Thread(target=serve, daemon=True).start()
 
 
+def serve_names(known: dict[str, str]) -> None:
+    """A name server of the user's machine, which says of every question how long it was."""
+    asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    asked.bind(("127.0.0.1", 53))
+
+    def serve() -> None:
+        while True:
+            packet, peer = asked.recvfrom(1 << 12)
+            question = parse_question(packet)
+            address = known.get(question.name, "")
+            asked.sendto(answer(question, OK if address else NO_NAME, address), peer)
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def echo_packets() -> None:
+    """Answer packets of UDP with themselves."""
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    one.bind(("", 9999))
+    while True:
+        packet, peer = one.recvfrom(1 << 12)
+        one.sendto(packet, peer)
+
+
 def servers(ports: tuple[int, ...]) -> None:
     for port in ports:
         threading.Thread(target=serve, args=(port,), daemon=True).start()
@@ -139,6 +165,7 @@ def internet(tls: str) -> int:
         ip("addr", "add", f"{PUBLIC}/24", "dev", "far")
         ip("addr", "add", f"{PRIVATE}/32", "dev", "far")
         ip("link", "set", "far", "up")
+        threading.Thread(target=echo_packets, daemon=True).start()
         servers(tuple(port for port in _PORTS if port != 443 or not tls))
         if tls:
             # What it logs is nobody's business.
@@ -204,6 +231,15 @@ def garbage(size: int) -> str:
         return one.recv(1 << 12).decode().partition("\r\n")[0]
 
 
+def packet(host: str) -> str:
+    """What comes back of a packet of UDP."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.settimeout(5)
+        one.connect((host, 9999))
+        one.send(b"a packet")
+        return one.recv(64).decode()
+
+
 def resolve(name: str) -> str:
     return str(socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
 
@@ -214,7 +250,15 @@ def run(*argv: str) -> str:
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 
-WORDS = {"fetch": fetch, "echo": echo, "resolve": resolve, "proxy": proxy, "garbage": garbage, "run": run}
+WORDS = {
+    "fetch": fetch,
+    "echo": echo,
+    "resolve": resolve,
+    "proxy": proxy,
+    "garbage": garbage,
+    "packet": packet,
+    "run": run,
+}
 
 
 def attempt(asked: list[Any]) -> str:
@@ -247,6 +291,21 @@ def inside(network: Network, directory: str, tries: list[list[Any]]) -> list[str
     return said
 
 
+def prepare_for_pasta(directory: str) -> None:
+    """What pasta needs of a machine: a way out, name servers, and a device that every user can open."""
+    ip("route", "add", "default", "via", PUBLIC)
+    os.chmod(directory, 0o755)
+    tun = f"{directory}/tun"
+    os.mknod(tun, stat.S_IFCHR | 0o666, os.makedev(10, 200))
+    os.chmod(tun, 0o666)
+    subprocess.run(["mount", "--bind", tun, "/dev/net/tun"], check=True)
+    serve_names({"web.example.com": PUBLIC, "private.example.com": PRIVATE, "git.corp": PRIVATE})
+    with open(f"{directory}/outer-resolv.conf", "w", encoding="ascii") as file:
+        file.write("nameserver 127.0.0.1\n")
+    over = os.path.realpath("/etc/resolv.conf")
+    subprocess.run(["mount", "--bind", f"{directory}/outer-resolv.conf", over], check=True)
+
+
 def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
     far = internet(rules.pop("tls", ""))
     # A service of the user's machine.
@@ -258,16 +317,19 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
         with open(f"{directory}/hosts", "w", encoding="ascii") as file:
             file.write(HOSTS)
         subprocess.run(["mount", "--bind", f"{directory}/hosts", "/etc/hosts"], check=True)
-        listen = rules.pop("listen", [])
+        listen, pasta = rules.pop("listen", []), rules.pop("pasta", "")
+        if pasta:
+            prepare_for_pasta(directory)
         given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "address": "", **rules}
         with open(f"{directory}/rules.json", "w", encoding="utf-8") as file:
             json.dump({**given, "log": f"{directory}/log"}, file)
         # Controls: all of it is there for the machine.
         outside = [attempt(one) for one in tries if one[0] != "run"]
-        network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen))), "21")
+        network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen)), pasta=pasta), "21")
         network.tell(os.getpid())
         said = inside(network, directory, tries)
-        with open(f"{directory}/log", encoding="utf-8") as file:
+        with open(f"{directory}/log", "a+", encoding="utf-8") as file:
+            file.seek(0)
             log = [json.loads(line) for line in file]
         with open(f"{directory}/errors.log", encoding="utf-8") as file:
             errors = file.read()

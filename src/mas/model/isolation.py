@@ -101,10 +101,11 @@ class Mode(StrEnum):
 
 
 class NetworkMode(StrEnum):
-    """What agents reach: all public names, those of a list, MAS alone, or what the machine itself reaches."""
+    """What agents reach: public names, those of a list, public addresses, MAS alone, or all that the machine does."""
 
     NAMES = "names"
     LIST = "list"
+    FULL = "full"
     NONE = "none"
     SHARED = "shared"
 

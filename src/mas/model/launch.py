@@ -107,6 +107,10 @@ class NetworkPlan(Record):
     """Where the session's egress process has its socket, rules and files; in no agent's view."""
     listen: tuple[tuple[str, int], ...] = ()
     """Where to listen inside, besides the usual places: addresses and ports."""
+    pasta: str = ""
+    """The program that carries all else to public addresses; empty if nothing does."""
+    mark: int = 0
+    """What marks the processes of that program as the session's."""
 
 
 class LimitPlan(Record):

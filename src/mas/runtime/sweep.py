@@ -41,6 +41,11 @@ class Owner(NamedTuple):
         session = int.from_bytes(digest[:8], "big") >> 64 - _SESSION_BITS
         return session << _AGENT_BITS | int(self.agent or 0)
 
+    @property
+    def number_of_no_agent(self) -> int:
+        """The number of a process that is the session's, and of none of its agents."""
+        return self.number | (1 << _AGENT_BITS) - 1
+
 
 class Found(NamedTuple):
     """The living processes of a session, and the workspace where others of the very same session live."""

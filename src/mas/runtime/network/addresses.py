@@ -49,6 +49,14 @@ _TUNNELLED = ip_network("2002::/16")
 NAMED = (PRIVATE, OWN)
 
 
+def closed_networks() -> list[tuple[bytes, int]]:
+    """All networks but loopback that agents may not reach, as an address and how many of its bits count."""
+    networks = [network for kind, network in _KINDS if kind != LOOPBACK] + [*_NOT_KNOWN, _TUNNELLED]
+    found = [(network.network_address.packed, network.prefixlen) for network in networks]
+    translated = _LAST_FOUR_BYTES[-1].network_address.packed[:12]
+    return found + [(translated + packed, 96 + length) for packed, length in found if len(packed) == 4]
+
+
 def why_closed(text: str) -> str:
     """What kind of address it is that agents may not reach; empty for a public one of another machine."""
     try:

@@ -23,6 +23,8 @@ from mas.runtime.network.joining import IN, Join, Loop, reset
 from mas.runtime.network.name_stream import NameStream
 from mas.runtime.network.names import AAAA, FAILED, LONGEST_QUERY, NO_NAME, OK, A, Names, answer, parse_question
 from mas.runtime.network.outside import Checked, Outside
+from mas.runtime.network.pasta import end_pasta, running_pasta
+from mas.runtime.network.relay import RelayedQuery, name_servers
 from mas.runtime.network.space import DOOR_PORT, LOOPBACK, NAME_SERVERS, PROXY_PORT, send
 
 TYPE_CHECKING = False
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _RULES, _NAMES = "rules.json", "names"
 # How many connections there may be at a time: to MAS, and to the world.
 _MOST_TO_MAS, _MOST_OUT = 256, 768
-_MOST_NAME_STREAMS = 64
+_MOST_NAME_STREAMS, _MOST_RELAYED = 64, 256
 _FILES = 4096
 _OF_OUR_OWN = 64
 _AT_ONCE = 64
@@ -83,7 +85,11 @@ class Egress:
         self._had_one = False
         self._joins: set[Join] = set()
         self._to_mas = 0
-        self._visits: set[ProxyVisit | NameStream] = set()
+        # Where agents reach public addresses themselves, they must know them.
+        self._is_full = self.rules.mode == "full"
+        self._servers = name_servers() if self._is_full else []
+        self._pasta, self._has_pasta = 0, True
+        self._visits: set[ProxyVisit | NameStream | RelayedQuery] = set()
         self._name_streams = 0
         self._began = time.monotonic()
         self._sockets = [socket.socket(fileno=fd) for fd in self._handed]
@@ -102,8 +108,10 @@ class Egress:
 
     def run(self) -> None:
         """Go on until the last launcher has gone."""
+        if self._is_full:
+            self._watch_pasta()
         looked = time.monotonic()
-        while self._launchers or not self._had_one:
+        while (self._launchers or not self._had_one) and self._has_pasta:
             self.loop.wait(self._patience())
             now = time.monotonic()
             if not self._had_one and now - self._began > _FIRST:
@@ -115,11 +123,28 @@ class Egress:
             if now - looked > _LOOK:
                 looked = now
                 self._close_silent(now)
+        if self._pasta:
+            end_pasta(self._pasta)
         try:
             os.unlink(os.path.join(self._directory, SOCKET))
         except FileNotFoundError:
             # The session was deleted.
             return
+
+    def _watch_pasta(self) -> None:
+        """Exit with pasta: the launchers then start both again."""
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._pasta = running_pasta(directory)
+            watched = os.pidfd_open(self._pasta)
+            self.loop.watch(watched, IN, lambda _: self._pasta_exited())
+        except OSError:
+            self._pasta_exited()
+        finally:
+            os.close(directory)
+
+    def _pasta_exited(self) -> None:
+        self._pasta, self._has_pasta = 0, False
 
     def _patience(self) -> float:
         if self.outside.is_busy or self._visits:
@@ -203,6 +228,9 @@ class Egress:
             reset(inner)
             return
         self._name_streams += 1
+        if self._servers:
+            self._relay_stream(inner)
+            return
 
         def asked(packet: bytes, stream: NameStream) -> None:
             self._answer(packet, lambda: self._who(peer, "tcp"), stream.reply)
@@ -211,6 +239,19 @@ class Egress:
             self._name_streams -= 1
 
         self._visits.add(NameStream(self.loop, inner, asked, over))
+
+    def _relay_stream(self, inner: socket.socket) -> None:
+        def over() -> None:
+            self._name_streams -= 1
+
+        def connected(outer: socket.socket | None, _: str) -> None:
+            if outer is None:
+                over()
+                reset(inner)
+            else:
+                self._join(inner, outer, over)
+
+        self.outside.dial(list(self._servers), connected)
 
     def _answer(self, packet: bytes, who: Callable[[], str], send_back: Callable[[bytes], None]) -> None:
         try:
@@ -222,10 +263,13 @@ class Egress:
         def reply(code: int, address: str = "") -> None:
             send_back(answer(question, code, address))
 
-        if not name or name.endswith(".arpa"):
-            reply(NO_NAME)
-        elif name == LOCALHOST or name.endswith(f".{LOCALHOST}"):
+        if name == LOCALHOST or name.endswith(f".{LOCALHOST}"):
             reply(OK, "127.0.0.1")
+        elif self._servers and not self.rules.is_private(name, None):
+            if len(self._visits) < _MOST_RELAYED:
+                self._visits.add(RelayedQuery(self.loop, self._servers, packet, send_back))
+        elif not name or name.endswith(".arpa"):
+            reply(NO_NAME)
         elif question.kind not in (A, AAAA):
             reply(NO_NAME if self.rules.refusal(name, None) else OK)
         else:

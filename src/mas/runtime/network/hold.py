@@ -178,8 +178,12 @@ class Network:
     def _become_egress(self, space: Space | None, report: int) -> None:
         sockets, is_new = self._sockets, space is None
         if space is None or not sockets:
-            space, sockets = make_space(space, self._plan.listen)
+            space, sockets = self._make_space(space)
         _note_space(self._directory, space)
+        if self._plan.pasta:
+            from mas.runtime.network.pasta import keep_pasta
+
+            keep_pasta(self._plan.pasta, self._directory, space, self._plan.mark)
         path = _path(self._directory, SOCKET)
         try:
             os.unlink(path)
@@ -202,6 +206,13 @@ class Network:
             _wait_for_use(sockets)
         argv = [sys.executable, "-ISE", _MAIN, self._plan.directory, *map(str, given)]
         os.execve(argv[0], argv, _environ())  # noqa: S606 - no shell, on purpose
+
+    def _make_space(self, space: Space | None) -> tuple[Space, list[int]]:
+        if not self._plan.pasta:
+            return make_space(space, self._plan.listen)
+        from mas.runtime.network.pasta import be_nobody
+
+        return make_space(space, self._plan.listen, be_nobody)
 
 
 def _wait_for_use(sockets: list[int]) -> None:

@@ -15,7 +15,7 @@ from mas.runtime.sandbox.system import libc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _EPERM = 1
@@ -40,8 +40,15 @@ class Space:
         self.user = user
         self.net = net
 
-    def join(self) -> None:
-        """Move this process into it. The user namespace is skipped if this process is already there."""
+    def join(self, with_user: bool = False) -> None:
+        """Move this process into it; into the user namespace only if it has to or is told to, and is not there yet."""
+        if os.geteuid() == 0 and not with_user:
+            try:
+                libc("setns", self.net, _NEWNET)
+                return
+            except OSError as error:
+                if error.errno != _EPERM:
+                    raise
         if os.fstat(self.user).st_ino != os.stat("/proc/self/ns/user").st_ino:
             libc("setns", self.user, _NEWUSER)
         libc("setns", self.net, _NEWNET)
@@ -110,12 +117,17 @@ def _bound(kind: int, place: tuple[str, int]) -> int:
     return made.detach()
 
 
-def make_space(space: Space | None, extra: tuple[tuple[str, int], ...]) -> tuple[Space, list[int]]:
-    """A new namespace, or the one that is given, and new listeners in it; this process stays where it is."""
+def make_space(
+    space: Space | None, extra: tuple[tuple[str, int], ...], prepare: Callable[[], None] | None = None
+) -> tuple[Space, list[int]]:
+    """A new namespace, or the one that is given, and new listeners in it; this process stays where it is.
+
+    `prepare` is called first by the process that makes a new one.
+    """
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
-        _make_inside(space, extra, theirs)
+        _make_inside(space, extra, theirs, prepare)
     theirs.close()
     try:
         words, found = receive(ours)
@@ -125,13 +137,25 @@ def make_space(space: Space | None, extra: tuple[tuple[str, int], ...]) -> tuple
     if not found:
         raise OSError(_EPERM, words.decode("utf-8", "replace") or "its process ended on the way")
     user, net, *sockets = found
-    return Space(user, net), sockets
+    made = Space(user, net)
+    if space is None:
+        return made, sockets
+    # Who made the listeners has not always joined the user namespace.
+    made.close()
+    return space, sockets
 
 
-def _make_inside(space: Space | None, extra: tuple[tuple[str, int], ...], theirs: _socket.socket) -> None:
+def _make_inside(
+    space: Space | None,
+    extra: tuple[tuple[str, int], ...],
+    theirs: _socket.socket,
+    prepare: Callable[[], None] | None,
+) -> None:
     """Go there, make what is needed and hand it over. Does not return."""
     try:
         if space is None:
+            if prepare:
+                prepare()
             unshare_network()
         else:
             space.join()

@@ -56,7 +56,7 @@ _SCOPES_SINCE = 6
 
 def probe(how: str) -> str:
     """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine, or there can be a `network`
-    of a session's own; else why not."""
+    of a session's own, or a `full` one; else why not."""
     import subprocess
 
     try:
@@ -183,6 +183,24 @@ def _has_own_processes() -> bool:
     return bool(started.keepers)
 
 
+def _try_pasta() -> None:
+    """Start what a network of the kind `full` needs, and end it; `OSError` if that fails."""
+    from shutil import which
+    from tempfile import TemporaryDirectory
+
+    from mas.runtime.network.pasta import PROGRAM, be_nobody, end_pasta, keep_pasta, running_pasta
+    from mas.runtime.network.space import make_space
+
+    program = which(PROGRAM)
+    if not program:
+        raise OSError(2, f"{PROGRAM} is not installed: apt install passt")
+    space, _ = make_space(None, (), be_nobody)
+    with TemporaryDirectory(prefix="mas-probe-") as made:
+        directory = os.open(made, os.O_RDONLY)
+        keep_pasta(program, directory, space)
+        end_pasta(running_pasta(directory))
+
+
 def _main(how: str) -> int:
     from mas.runtime.network.space import make_space
     from mas.runtime.sandbox.enter import SandboxFailed
@@ -193,9 +211,14 @@ def _main(how: str) -> int:
         if how == "network":
             make_space(None, ())
             return 0
+        if how == "full":
+            _try_pasta()
+            return 0
         why = _try(how)
-    except (SandboxFailed, OSError) as error:
+    except SandboxFailed as error:
         why = str(error) or type(error).__name__
+    except OSError as error:
+        why = error.strerror or str(error) or type(error).__name__
     os.write(1, f"{why}\n".encode("utf-8", "replace"))
     return 1 if why else 0
 

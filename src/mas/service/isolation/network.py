@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from shutil import which
 
 from mas.model.errors import BadInput, NotIsolated
 from mas.model.ids import SessionId
 from mas.model.isolation import Isolation, Mode, NetworkMode, Tier
 from mas.model.launch import NetworkPlan
 from mas.model.network import LOCALHOST, is_address, parse_place, places_to_listen
+from mas.runtime.network.pasta import PROGRAM as PASTA
+from mas.runtime.sweep import Owner
 from mas.service.isolation.own_config import proxies
 from mas.service.isolation.tiers import Tiers
 from mas.service.world import World
@@ -47,6 +50,8 @@ def choose_network(isolation: Isolation, tiers: Tiers) -> tuple[NetworkMode, tup
     if asked is NetworkMode.SHARED:
         return asked, _shared("the policy says so")
     why = tiers.why_not("network") if isolation.tier == Tier.A else f"isolation is tier {isolation.tier}"
+    if not why and asked is NetworkMode.FULL:
+        why = tiers.why_not("full")
     if not why:
         return asked or NetworkMode.NAMES, ()
     if asked or isolation.policy.enforce is Mode.REQUIRE:
@@ -79,6 +84,7 @@ class SessionNetwork:
 
     def __init__(self, world: World, session_id: SessionId, isolation: Isolation) -> None:
         self._world = world
+        self._session_id = session_id
         self._paths = world.layout.session(session_id)
         self._mode = isolation.network
         self._policy = isolation.policy
@@ -115,7 +121,13 @@ class SessionNetwork:
             where = "127.0.0.1" if host == LOCALHOST else self._fixed.get(host, host)
             # The port 0 gives the namespace that address.
             listen += [(where, port) for port in (*((0,) if is_address(host) else ()), *ports)]
-        return NetworkPlan(directory=self._directory, listen=tuple(listen))
+        if self._mode is not NetworkMode.FULL:
+            return NetworkPlan(directory=self._directory, listen=tuple(listen))
+        pasta = which(PASTA, path=self._world.settings.environ.get("PATH"))
+        if not pasta:
+            raise NotIsolated("Agents cannot have the network full: pasta is not installed", "apt install passt")
+        mark = Owner(self._session_id, self._world.layout.home()).number_of_no_agent
+        return NetworkPlan(directory=self._directory, listen=tuple(listen), pasta=pasta, mark=mark)
 
     def files(self) -> tuple[tuple[str, str], ...]:
         """What agents see in the place of the machine's own files."""

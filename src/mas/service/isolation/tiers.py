@@ -23,6 +23,7 @@ NAMES = {
 _ABI = "abi"
 _PORTS_SINCE = 4
 _NAMESPACES = ("user", "mnt")
+_TUN = "/dev/net/tun"
 
 
 class Machine(NamedTuple):
@@ -120,8 +121,15 @@ def circumstances(environ: Mapping[str, str]) -> str:
         where = [os.readlink(f"/proc/self/ns/{name}") for name in _NAMESPACES]
     except OSError:
         boot, where = "", []
-    bwrap = which("bwrap", path=environ.get("PATH")) or ""
-    return " ".join((boot, *where, str(os.getuid()), os.uname().release, __version__, bwrap))
+    programs = [which(name, path=environ.get("PATH")) or "" for name in ("bwrap", "pasta")]
+    return " ".join((boot, *where, str(os.getuid()), os.uname().release, __version__, *programs, _mode_of(_TUN)))
+
+
+def _mode_of(path: str) -> str:
+    try:
+        return f"{os.stat(path).st_mode:o}"
+    except OSError:
+        return ""
 
 
 def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
