@@ -16,7 +16,7 @@ import time
 
 from mas.model.launch import MARK_LIMIT
 from mas.runtime.network.walls import close_what_is_not_public, machine_addresses
-from mas.runtime.sandbox.system import PR_SET_DUMPABLE, die_with_parent, prctl
+from mas.runtime.sandbox.system import PR_SET_DUMPABLE, SAFE, die_with_parent, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,15 +70,20 @@ def keep_pasta(program: str, directory: int, space: Space, mark: int = 0) -> Non
     if why := why_no_tun():
         raise OSError(1, why)
     pid = _start(program, space, mark)
-    fd = os.open(_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
-    os.write(fd, f"{pid} {_begun(pid)}".encode())
-    os.close(fd)
+    try:
+        fd = os.open(_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=directory)
+        os.write(fd, f"{pid} {_begun(pid)}".encode())
+        os.close(fd)
+    except OSError:
+        # As on a full disk: what is not noted would not be found again.
+        end_pasta(pid)
+        raise
 
 
 def running_pasta(directory: int) -> int:
     """The process that an earlier start of the egress process has left running; 0 if there is none."""
     try:
-        fd = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(_FILE, os.O_RDONLY | SAFE, dir_fd=directory)
         pid, begun = map(int, os.read(fd, 64).split())
         os.close(fd)
         return pid if _begun(pid) == begun else 0
