@@ -1,4 +1,4 @@
-"""Fuzzing at length: `python -m tests.fuzz [--only api|parsers|guided] [--parser NAME] [--examples N] [--seed S]`.
+"""Fuzzing at length: `python -m tests.fuzz [--only api|heads|parsers|guided] [--parser NAME] [--examples N] [--seed S]`
 
 Each part says its seed, and with that seed does the same again. What a guided run fails on is kept in `artefacts/fuzz`.
 """
@@ -18,8 +18,8 @@ from tests.fuzz.properties import try_many
 from tests.http import fuzz as api
 from tests.site import REPOSITORY, short_directory
 
-PARTS = ("api", "parsers", "guided")
-_EXAMPLES = {"api": 10_000, "parsers": 2_000, "guided": 5_000}
+PARTS = ("api", "heads", "parsers", "guided")
+_EXAMPLES = {"api": 10_000, "heads": 5_000, "parsers": 2_000, "guided": 5_000}
 # No parser may need more, whatever it is given.
 _MEMORY = 2 << 30
 _GUIDE = os.path.join(REPOSITORY, ".fuzz")
@@ -83,7 +83,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    known = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz the API and every parser.")
+    known = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz the API, its door and every parser.")
     known.add_argument("--only", choices=PARTS, action="append", help="one part alone (can be said again)")
     known.add_argument("--parser", choices=list(PARSERS), action="append", help="one parser alone (can be said again)")
     known.add_argument("--examples", type=int, help="how many inputs, for each parser")
@@ -96,6 +96,8 @@ def main() -> int:
         _say(f"{part}: seed {asked.seed}")
         if part == "api":
             failed += ["api"] if api.main(examples, asked.seed) else []
+        elif part == "heads":
+            failed += ["heads"] if api.main_heads(examples, asked.seed) else []
         elif part == "parsers":
             failed += fuzz_parsers(parsers, examples, asked.seed)
         else:

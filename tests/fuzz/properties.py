@@ -9,7 +9,7 @@ from types import FrameType
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.fuzz import files, streams, transcripts, words  # noqa: F401 - they add their parsers
+from tests.fuzz import files, network, streams, transcripts, words  # noqa: F401 - they add their parsers
 from tests.fuzz.ground import Ground, Parser
 from tests.fuzz.shapes import Input, bytes_for
 from tests.site import short_directory

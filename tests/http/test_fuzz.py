@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.fuzz import fuzz
+from tests.http.fuzz import fuzz, fuzz_heads
 from tests.served import Served
 
 
@@ -15,3 +15,7 @@ def test_no_request_makes_the_server_fail_or_answer_what_it_does_not_describe(se
     assert code == 0, report
     assert cases > 20, report
     served.site.mas("stop", "--all")
+
+
+def test_no_head_makes_the_server_fail_or_opens_it(served: Served) -> None:
+    fuzz_heads(served, examples=60)
