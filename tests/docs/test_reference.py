@@ -20,7 +20,7 @@ from mas.model.errors import MasError
 from mas.model.event import KINDS, event_fields
 from mas.model.message import DeliveryState
 from mas.model.session import Gone, Status
-from mas.model.state import SOURCES, State
+from mas.model.state import COMPOSER, SOURCES, State
 from mas.model.views import camel
 from mas.pane.logs import AgentLogs
 from mas.settings import OF_AN_AGENT
@@ -219,5 +219,5 @@ def test_every_state_is_documented() -> None:
     assert names("states", "Sessions") == set(Status)
     assert set(Gone) <= words(section("states", "Sessions"))
     assert names("states", "Agents") == set(State)
-    assert names("states", "Sources") == {*SOURCES, "launcher", "tmux", "none"}
+    assert names("states", "Sources") == {*SOURCES, COMPOSER, "launcher", "tmux", "none"}
     assert names("states", "Messages") == set(DeliveryState)

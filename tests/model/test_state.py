@@ -116,3 +116,22 @@ def test_in_any_order_of_reports_the_best_source_decides_by_its_last_one(
 def test_a_state_is_as_it_is_written_in_the_specification() -> None:
     assert AgentState(State.IDLE) == (State.IDLE, "", "", "none", "")
     assert [*State] == ["starting", "idle", "working", "blocked", "error", "exited", "unknown"]
+
+
+def test_an_idle_program_without_its_input_line_is_blocked_until_there_is_news() -> None:
+    def line(source: str, state: str, kind: str = "") -> str:
+        return json.dumps({"event": "state", "source": source, "state": state, "kind": kind})
+
+    start, idle, dialog = '{"event":"start"}', line("title", "idle"), line("composer", "blocked", "dialog")
+
+    def folded(*lines: str) -> tuple[str, str]:
+        found = fold([start, *lines], ("title",))
+        return found.state, found.source
+
+    assert folded(idle, dialog) == ("blocked", "composer")
+    assert folded(line("title", "error"), dialog) == ("blocked", "composer")
+    assert folded(idle, dialog, line("composer", "starting")) == ("idle", "title")
+    assert folded(dialog, idle) == ("idle", "title")
+    assert folded(idle, dialog, line("title", "working")) == ("working", "title")
+    assert folded(line("title", "working"), dialog) == ("working", "title")
+    assert folded(dialog) == ("starting", "launcher")

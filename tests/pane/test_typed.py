@@ -59,6 +59,17 @@ def test_however_the_bytes_are_cut_they_say_and_pass_the_same(notes: Notes) -> N
         assert cut == [("typed", ONE), ("entered", ONE), ("mark", "00ff"), ("typed", TWO), ("entered", TWO)], size
 
 
+def test_a_message_that_is_typed_once_more_before_enter_is_noted_again(notes: Notes) -> None:
+    notes.feed(pasted(ONE, b"lost"), pasted(ONE, b"lost [MAS from="), b"\r")
+    assert notes == [("typed", ONE), ("typed", ONE), ("entered", ONE)]
+
+
+def test_a_message_that_was_given_up_before_enter_does_not_stand_for_the_next(notes: Notes) -> None:
+    both = pasted(ONE, b"lost") + pasted(TWO, b"heard")
+    notes.feed(*(both[place : place + 1] for place in range(len(both))), b"\r")
+    assert notes == [("typed", ONE), ("typed", TWO), ("entered", TWO)]
+
+
 def test_what_a_message_quotes_is_not_taken_for_another(notes: Notes) -> None:
     notes.feed(pasted(ONE, header(TWO) + b"said he"), b"\r")
     assert notes == [("typed", ONE), ("entered", ONE)]

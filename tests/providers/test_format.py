@@ -15,9 +15,17 @@ from tests.site import short_directory
 ALL = """
 provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
 models   = { default = "m" }
-input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, busy = "hold" }
+input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, mention = "@" }
 approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false, or_key = true }
 stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
+[composer]
+prompt = "> ?"
+margin = "  "
+above  = "^─+"
+below  = "─"
+rest   = "say something"
+pasted = '\\[(?P<lines>\\d+) lines\\]'
+dialogs = [{ match = "sure", report = "blocked:dialog", hint = "answer it" }]
 [launch]
 argv      = ["sh", ["--model", "{model}"]]
 resume    = ["sh", "{agent_uuid}"]
@@ -65,7 +73,11 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     mine = read_provider(written(place, ALL), "mine")
     assert mine.provider == ("mine", "d", "1.2", ("sh", "-v"), "i", False)
     assert (mine.models.default, mine.needs_place) == ("m", True)
-    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold")
+    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold", "@")
+    assert mine.composer == (
+        *("> ?", "  ", "^─+", "─", "say something", r"\[(?P<lines>\d+) lines\]"),
+        (Sign(match="sure", state="blocked", kind="dialog", hint="answer it"),),
+    )
     assert mine.approve == ("key", "y", "Escape", 1.0, False, 300.0, True)
     assert mine.stop == (("C-c", "C-c"), 5.0)
     assert mine.launch.argv == ("sh", ("--model", "{model}"))
@@ -201,7 +213,7 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
             "launch.files.'{state_dir}/x': there is no template 'gone' beside the provider's file",
         ),
         (f"{LEAST}argw = []", "Unknown field 'argw' in launch (known: argv, "),
-        (f"{LEAST}[other]", "Unknown field 'other' in a provider file (known: approve, input, "),
+        (f"{LEAST}[other]", "Unknown field 'other' in a provider file (known: approve, composer, input, "),
         (
             "provider = { id = 'mine', name = 'x' }\n[launch]\nargv = ['sh']",
             "Unknown field 'name' in provider (known: ",
@@ -223,6 +235,10 @@ def test_the_screen_is_believed_last_and_is_a_source_wherever_something_is_known
         (f"{LEAST}[input]\nmethod = 'telepathy'", "input.method is 'telepathy'; it can be: paste"),
         (f"{LEAST}[input]\nack = 'hook:'", "input.ack is 'hook:'; it must be hook:EVENT, osc:working or none"),
         (f"{LEAST}[input]\nbusy = 'shout'", "input.busy is 'shout'; it can be: hold"),
+        (f"{LEAST}[input]\nmention = '('", "input.mention is not a regular expression: "),
+        (f"{LEAST}[composer]\nmargin = 'x'", "composer.prompt is missing"),
+        (f"{LEAST}[composer]\nprompt = '('", "composer.prompt is not a regular expression: "),
+        (f"{LEAST}[composer]\nprompt = 'x'\npasted = '(?: ?x)'", "composer.pasted is not a regular expression: "),
         (f"{LEAST}[approve]\nmethod = 'x'", "approve.method is 'x'; it must be hook:EVENT, key or none"),
         (f"{LEAST}[approve]\nkey = 'a;b'", "approve.key is 'a;b'; it must be a key as tmux calls it"),
         (f"{LEAST}[stop]\ngraceful = ['-t']", "stop.graceful[0] is '-t'; it must be a key"),

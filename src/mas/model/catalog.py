@@ -28,7 +28,11 @@ class TeamView(NamedTuple):
 
 
 class ProviderView(NamedTuple):
-    """A provider, and whether its program is on this machine and new enough. `install` says how to get it."""
+    """A provider, and whether its program is on this machine and new enough. `install` says how to get it.
+
+    `composer` says whether its file describes the program's input line: without that, messages are typed by the
+    reported state alone.
+    """
 
     id: str
     description: str
@@ -40,6 +44,7 @@ class ProviderView(NamedTuple):
     min_version: str | None = None
     meets_minimum: bool = True
     install: str = ""
+    composer: bool = False
 
 
 class TeamList(NamedTuple):

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 NO_REPORTS = "running; reports no state"
 LAUNCHED = "launched"
 SOURCES = ("osc7501", "hooks", "title", "foreground", "screen")
+# Who types to an agent reports by this name what keeps it from that: the program's input line is not there.
+COMPOSER = "composer"
 
 
 class State(StrEnum):
@@ -25,11 +27,15 @@ class State(StrEnum):
 _REPORTABLE = frozenset((State.STARTING, State.IDLE, State.WORKING, State.BLOCKED, State.ERROR))
 
 
+# What a program may report while something other than its input line is on the screen.
+_AT_REST = frozenset((State.IDLE, State.ERROR))
+
+
 class AgentState(NamedTuple):
     """An agent's state, since when, and who says so.
 
     `kind` is what a blocked agent is waiting for (permission, question, auth, trust, …), `text` what it reports. The
-    source is one of `SOURCES`, or launcher, tmux, none.
+    source is one of `SOURCES`, or composer, launcher, tmux, none.
     """
 
     state: State
@@ -54,7 +60,8 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
 
     If the agent has exited, that decides. Otherwise the first of `sources` that has reported a state decides, by its
     last report; a screen that reports `starting` withdraws its earlier report. If no source has reported, the launcher
-    may have recorded that it waited in vain. Damaged lines, which a killed writer leaves, are skipped.
+    may have recorded that it waited in vain. An idle program without its input line is blocked, until another source
+    has something new to report. Damaged lines, which a killed writer leaves, are skipped.
     """
     begun = ""
     reports: dict[str, AgentState] = {}
@@ -69,17 +76,30 @@ def fold(lines: Iterable[str | bytes], sources: tuple[str, ...]) -> AgentState:
             state = State.STARTING if event.get("again") else by_limit
             ended = AgentState(state, "", _how(event), "launcher", _text(event, "at"))
         elif event["event"] == "state" and (report := _reported(event)):
+            # The last report comes last.
+            reports.pop(report.source, None)
             reports[report.source] = report
     if ended:
         return ended
     if "screen" in reports and reports["screen"].state is State.STARTING:
         del reports["screen"]
-    for source in sources:
-        if source in reports:
-            return reports[source]
-    if sources:
-        return reports.get("launcher") or AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
-    return AgentState(State.UNKNOWN, "", NO_REPORTS, "none", begun)
+    decided = next((reports[source] for source in sources if source in reports), None)
+    if decided is None:
+        if not sources:
+            return AgentState(State.UNKNOWN, "", NO_REPORTS, "none", begun)
+        decided = reports.get("launcher") or AgentState(State.STARTING, "", LAUNCHED, "launcher", begun)
+    return reports[COMPOSER] if _lacks_input(decided, reports) else decided
+
+
+def _lacks_input(decided: AgentState, reports: dict[str, AgentState]) -> bool:
+    """Whether a program at rest was seen without its input line since it reported that it is."""
+    order = list(reports)
+    return (
+        COMPOSER in reports
+        and reports[COMPOSER].state is State.BLOCKED
+        and decided.state in _AT_REST
+        and order.index(decided.source) < order.index(COMPOSER)
+    )
 
 
 def _parsed(line: str | bytes) -> dict[str, Any]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HEADER = b"[MAS from="
+# No text of a message holds an escape character either.
+_PASTED_HEADER = b"\x1b[200~" + _HEADER
 _ID = b" id=m-"
 _DIGITS = 16
 _LONGEST_HEADER = 512
@@ -87,7 +89,13 @@ class Typed:
             if self._message:
                 # No text of a message holds this character, so it is a key.
                 place = data.find(_ENTER)
+                again = data.find(_PASTED_HEADER)
+                if again >= 0 and not 0 <= place < again:
+                    # Without an Enter between them: the program has lost the first, which is typed again, or given up.
+                    self._message, data = b"", data[again:]
+                    continue
                 if place < 0:
+                    self._rest = _may_be_start_of(_PASTED_HEADER, data)
                     return
                 self._submitted = self._message.decode()
                 self._notes.append(("entered", self._submitted))

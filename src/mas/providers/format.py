@@ -116,12 +116,45 @@ Files = tuple[
 ]
 Credentials = tuple[Annotated[str, Rule("a file or directory in the home, such as ~/.x/key", test=_is_in_home)], ...]
 Pattern = Annotated[str, Rule(test=_is_pattern)]
+# Looked for in a text without its blanks.
+BlanklessPattern = Annotated[str, Rule(test=lambda text: _is_pattern(text.replace(" ", "")))]
+
+
+class Dialog(NamedTuple):
+    """A screen that only a person should answer, and what it is reported as."""
+
+    match: Pattern
+    report: Annotated[str, _REPORT]
+    hint: Annotated[str, _HINT] = ""
+
+
+def _sign(match: str, report: str, hint: str = "") -> Sign:
+    """What means a state; of a blocked one also what it waits for, as `blocked:KIND`."""
+    state, _, kind = report.partition(":")
+    return Sign(match=match, state=state, kind=kind, hint=hint)
+
+
+def _signs(patterns: tuple[tuple[str, str], ...]) -> tuple[Sign, ...]:
+    return tuple(_sign(match, state) for state, match in patterns)
+
+
+_TITLES = Rule(written_as=tuple[tuple[Annotated[str, _state(_STATES)], Pattern], ...], read=_signs)
+_SCREENS = Rule(written_as=tuple[tuple[Annotated[str, _state(_SEEN)], Pattern], ...], read=_signs)
+_HOOKS = Rule(
+    written_as=tuple[
+        tuple[Annotated[str, Rule("the name of a hook", pattern=_EVENT)], Annotated[str, _state(_STATES)]], ...
+    ],
+    read=lambda hooks: tuple(_sign(event, state) for event, state in hooks),
+)
+_DIALOG = Rule(written_as=Dialog, read=lambda dialog: _sign(*dialog))
 
 
 class Input(NamedTuple):
     """How a message is typed, and how one sees that it was taken (`ack`: `hook:EVENT`, `osc:working` or `none`).
 
-    `header` stands before the line that every message begins with: a shell needs a sign that it is a comment.
+    `header` stands before the line that every message begins with: a shell needs a sign that it is a comment. What
+    `mention` finds in a text would be more than text to the program, such as a file to read: a backslash is typed
+    before it.
     """
 
     method: Literal["paste"] = "paste"
@@ -130,6 +163,33 @@ class Input(NamedTuple):
     ack: Annotated[str, _ACK] = "none"
     ack_timeout: Seconds = 8.0
     busy: Literal["hold"] = "hold"
+    mention: Pattern = ""
+
+    def neutral(self, text: str) -> str:
+        """`text` with nothing in it that is more than text to the program."""
+        if not self.mention:
+            return text
+        text = re.sub(self.mention, lambda found: f"\\{found[0]}", text)
+        # Behind a backslash, Enter is a new line to many; a blank at the end they remove.
+        return f"{text} " if text.endswith("\\") else text
+
+
+class Composer(NamedTuple):
+    """What the program's input line looks like; without a `prompt` it is not described.
+
+    The cursor is in its last row. Its first row begins with the `prompt`, each further one with the `margin`; what is
+    on the screen above it ends with `above`, what is below begins with `below`. At rest it is empty, or shows `rest`.
+    `pasted` is what it shows for a long paste, without blanks; its groups `newlines`, `lines` and `characters` are
+    compared with the text. `dialogs` are what may be there in its place.
+    """
+
+    prompt: Pattern = ""
+    margin: Pattern = ""
+    above: Pattern = ""
+    below: Pattern = ""
+    rest: Pattern = ""
+    pasted: BlanklessPattern = ""
+    dialogs: tuple[Annotated[Sign, _DIALOG], ...] = ()
 
 
 class Approve(NamedTuple):
@@ -174,35 +234,6 @@ class Launch(NamedTuple):
     credentials: Credentials = ()
     credentials_if: tuple[tuple[Annotated[str, _VARIABLE], Credentials], ...] = ()
     system_calls: tuple[Annotated[str, Rule(test=_is_openable)], ...] = ()
-
-
-class Dialog(NamedTuple):
-    """A screen that only a person should answer, and what it is reported as."""
-
-    match: Pattern
-    report: Annotated[str, _REPORT]
-    hint: Annotated[str, _HINT] = ""
-
-
-def _sign(match: str, report: str, hint: str = "") -> Sign:
-    """What means a state; of a blocked one also what it waits for, as `blocked:KIND`."""
-    state, _, kind = report.partition(":")
-    return Sign(match=match, state=state, kind=kind, hint=hint)
-
-
-def _signs(patterns: tuple[tuple[str, str], ...]) -> tuple[Sign, ...]:
-    return tuple(_sign(match, state) for state, match in patterns)
-
-
-_TITLES = Rule(written_as=tuple[tuple[Annotated[str, _state(_STATES)], Pattern], ...], read=_signs)
-_SCREENS = Rule(written_as=tuple[tuple[Annotated[str, _state(_SEEN)], Pattern], ...], read=_signs)
-_HOOKS = Rule(
-    written_as=tuple[
-        tuple[Annotated[str, Rule("the name of a hook", pattern=_EVENT)], Annotated[str, _state(_STATES)]], ...
-    ],
-    read=lambda hooks: tuple(_sign(event, state) for event, state in hooks),
-)
-_DIALOG = Rule(written_as=Dialog, read=lambda dialog: _sign(*dialog))
 
 
 class StatusTable(NamedTuple):
@@ -273,6 +304,7 @@ class Provider(NamedTuple):
     provider: About
     models: Models = Models()
     input: Input = Input()
+    composer: Composer = Composer()
     approve: Approve = Approve()
     stop: Stop = Stop()
     launch: Launch = Launch()
@@ -338,6 +370,8 @@ def _problems(provider: Provider, name: str) -> Iterator[str]:
         yield "transcript needs both format and files"
     if launch.resume_if and not launch.resume:
         yield "launch.resume_if needs launch.resume"
+    if not provider.composer.prompt and provider.composer != Composer():
+        yield "composer.prompt is missing"
 
 
 def _missing_templates(launch: Launch, directory: str) -> Iterator[str]:

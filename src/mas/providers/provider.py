@@ -195,11 +195,20 @@ class Providers:
         from mas.model.team import Agent
 
         try:
-            about = self.get(name).provider
+            provider = self.get(name)
+            about, composer = provider.provider, bool(provider.composer.prompt)
         except MasError as error:
             return ProviderView(name, "", is_default, False, None, error.message)
         view = ProviderView(
-            name, about.description, is_default, True, None, "", None, about.min_version or None, True, about.install
+            id=name,
+            description=about.description,
+            is_default=is_default,
+            installed=True,
+            program=None,
+            problem="",
+            min_version=about.min_version or None,
+            install=about.install,
+            composer=composer,
         )
         if about.needs_command:
             return view

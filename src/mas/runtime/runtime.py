@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from mas.model.screen import Screen
+
 
 class PanePlan(NamedTuple):
     """One pane to open: which agent it is for, what to run in it, and the mark its processes carry."""
@@ -90,10 +92,14 @@ class Place(NamedTuple):
 
 
 class PreparedPaste(NamedTuple):
-    """A paste that waits for its text: `type` does what `Runtime.paste` does, `cancel` is fine at any time."""
+    """A paste that waits for its text: `type` does what `Runtime.paste` does, `cancel` is fine at any time.
+
+    `look` is what `Runtime.look` returns, as the pane was when the paste began to wait; it can be called once.
+    """
 
     type: Callable[[str], None]
     cancel: Callable[[], None]
+    look: Callable[[], Screen] | None = None
 
 
 class Runtime(Protocol):
@@ -142,8 +148,8 @@ class Runtime(Protocol):
         """
         ...
 
-    def prepare_paste(self, place: Place, pane: str, enter: bool) -> PreparedPaste:
-        """Prepare a paste while its text is still being written down; it must be typed or cancelled.
+    def prepare_paste(self, place: Place, pane: str, enter: bool, look: bool = False) -> PreparedPaste:
+        """Prepare a paste, and a `look` at the pane, while its text is being stored; it must be typed or cancelled.
 
         Should this process be killed before that, nothing is typed.
         """
@@ -155,6 +161,10 @@ class Runtime(Protocol):
 
     def screen(self, place: Place, pane: str, lines: int) -> str:
         """The last lines the pane shows, scroll-back included."""
+        ...
+
+    def look(self, place: Place, pane: str) -> Screen:
+        """What the pane shows at this moment; `AgentExited` if it is gone or not the team's."""
         ...
 
     def snapshot(self, place: Place, pane: str, history: int) -> Snapshot:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from mas.model.errors import AlreadyThere, BadInput, Conflict, NoTmux
+from mas.model.screen import Screen, screen_in
 from mas.runtime.panes import (
     FORMAT,
     HOMES,
@@ -95,6 +96,8 @@ _WINDOW_HOOKS = (
 )
 _WHAT_IS_LEFT: tuple[Command, ...] = (HOMES, ["show-options", "-sv", "exit-empty"])
 _OPENED, _REOPENED = "mas-opened", "mas-reopened"
+# Ends what a look prints.
+_LOOKED = "mas-looked"
 _OURS, _UNUSABLE = "mas-ours", "mas-unusable"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
@@ -295,8 +298,9 @@ class TmuxTeams:
     def paste(self, place: Place, pane: str, text: str, enter: bool) -> None:
         self._type(place, pane, _pasting(place, pane, enter), text.encode())
 
-    def prepare_paste(self, place: Place, pane: str, enter: bool) -> PreparedPaste:
-        client = self._servers.at(place.socket).prepare(*_pasting(place, pane, enter))
+    def prepare_paste(self, place: Place, pane: str, enter: bool, look: bool = False) -> PreparedPaste:
+        before = [*_looking(pane), ["display-message", "-p", "-t", pane, _LOOKED]] if look else []
+        client = self._servers.at(place.socket).prepare(*before, *_pasting(place, pane, enter))
 
         def type_text(text: str) -> None:
             data = text.encode()
@@ -310,7 +314,11 @@ class TmuxTeams:
             if client:
                 client.cancel()
 
-        return PreparedPaste(type_text, cancel)
+        def looked() -> Screen:
+            assert client is not None
+            return _looked(place, pane, lambda: client.printed_before(_LOOKED))
+
+        return PreparedPaste(type_text, cancel, looked if client and look else None)
 
     def enter(self, place: Place, pane: str) -> None:
         self._type(place, pane, [_if_alive(place, pane, _enter(pane))])
@@ -354,6 +362,9 @@ class TmuxTeams:
         if not is_owner(owner, place):
             raise not_ours(pane)
         return snapshot
+
+    def look(self, place: Place, pane: str) -> Screen:
+        return _looked(place, pane, lambda: self._servers.at(place.socket).run(*_looking(pane)))
 
     def watching(self, place: Place) -> AbstractContextManager[None]:
         return self._servers.watching(place.socket)
@@ -409,6 +420,23 @@ def _typed(pane: str, run: Callable[[], str]) -> None:
     except TmuxFailed as error:
         raise gone(pane, error.reason) from None
     check_typed(pane, printed)
+
+
+def _looking(pane: str) -> list[Command]:
+    """The commands whose output `_looked` reads; run in one step, so that the cursor is where the text is."""
+    cursor = f"{OWNER},#{{cursor_y}},#{{cursor_x}}"
+    return [["display-message", "-p", "-t", pane, cursor], ["capture-pane", "-p", "-e", "-t", pane]]
+
+
+def _looked(place: Place, pane: str, run: Callable[[], str]) -> Screen:
+    try:
+        head, _, drawn = run().partition("\n")
+    except TmuxFailed as error:
+        raise gone(pane, error.reason) from None
+    owner, row, column = head.rsplit(",", 2)
+    if not is_owner(owner, place):
+        raise not_ours(pane)
+    return screen_in(drawn, int(row), int(column))
 
 
 def _pasting(place: Place, pane: str, enter: bool) -> list[Command]:

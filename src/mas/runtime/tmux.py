@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING
@@ -169,6 +170,22 @@ class PreparedClient:
         self._process = process
         self._command = command
         self._silent = silent
+
+    def printed_before(self, end: str) -> str:
+        """What tmux printed before the line `end`, while the client waits for what it must read."""
+        printed, last = b"", f"{end}\n".encode()
+        stdout = self._process.stdout
+        assert stdout is not None
+        deadline = time.monotonic() + _PATIENCE
+        while not printed.endswith(last):
+            if not select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise self._silent
+            if not (data := os.read(stdout.fileno(), select.PIPE_BUF)):
+                # It has ended, and that says why.
+                self.finish()
+                raise TmuxFailed(self._command, "")
+            printed += data
+        return printed.removesuffix(last).decode("utf-8", "surrogateescape")
 
     def finish(self, data: bytes = b"") -> str:
         """What tmux printed, once the client has read `data`: `MOST` bytes, or fewer."""

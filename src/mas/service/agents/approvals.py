@@ -10,7 +10,7 @@ from mas.model.approvals import AgentAnswer, Approval, ApprovalList
 from mas.model.errors import AgentExited, Conflict, MasError, NoTmux
 from mas.model.ids import SessionId
 from mas.model.session import AgentRun, Session, Status
-from mas.model.state import AgentState, State
+from mas.model.state import COMPOSER, AgentState, State
 from mas.providers.format import Approve
 from mas.runtime.runtime import PaneState, Place
 from mas.service.agents.living import by_agent, place_of, reported_state, running_panes, state_of
@@ -22,6 +22,8 @@ from mas.store.agent.answers import ALLOW, DENY, give, waiting
 _PERSONAL = ("trust", "auth")
 # The sources whose questions may be answered. A dialog read off the screen may be any, and its Enter may mean "exit".
 _TRUSTED = ("osc7501", "hooks", "title")
+# The sources that do not have the question in full.
+_VAGUE = ("title", COMPOSER)
 # How long a program may take to act on an answer, and the time between two looks.
 _ANSWERED = 5.0
 _GLANCE = 0.02
@@ -94,7 +96,7 @@ def _approval(world: World, asked: _Question) -> Approval:
         can_answer=not why_not,
         why_not=why_not,
         hint=asked.attach if why_not else f"mas approve {session.id} {agent.id}; mas deny {session.id} {agent.id}",
-        screen="" if state.text and state.source != "title" else _screen(world, asked),
+        screen="" if state.text and state.source not in _VAGUE else _screen(world, asked),
     )
 
 

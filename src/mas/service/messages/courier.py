@@ -99,7 +99,8 @@ class Courier:
             self._unseen.discard(session_id)
             self._look_at(session_id)
         for session_id, agent in list(self._waiting):
-            if why_waiting(self._world, SessionId(session_id), agent) is None:
+            waiting = why_waiting(self._world, SessionId(session_id), agent)
+            if waiting is None or waiting.by_screen:
                 self.start(session_id, (agent,))
 
     def deliver_waiting(self, session_id: str, patience: float) -> None:

@@ -17,13 +17,16 @@ from typing import NamedTuple
 from mas.model.errors import AgentExited
 from mas.model.ids import SessionId
 from mas.model.message import DeliveryState, Message
+from mas.model.screen import Screen
 from mas.model.session import Session
-from mas.model.state import AgentState, State
+from mas.model.state import COMPOSER, AgentState, State
 from mas.model.team import Agent, Team
+from mas.providers.composer import Seen
 from mas.runtime.panes import NotOurPane
 from mas.runtime.runtime import Place, PreparedPaste
 from mas.runtime.sweep import wait_for_clients
 from mas.service.agents.living import not_running, place_of, reported_state
+from mas.service.messages.guard import Guard, View
 from mas.service.world import World
 from mas.store.agent.agentlog import ENTERED, EXIT, MARK_END, MARK_START, MARKED, TAKEN, TYPED, last_run, passed
 from mas.store.session.mailbox import Mailbox, Pending
@@ -32,15 +35,23 @@ _LOOK_AGAIN = 0.01
 # How long a killed sender's tmux client may take, and then a mark to come through to the launcher.
 _ON_ITS_WAY = 5.0
 _SHOWN_LINES = 20
+# How long before Enter to look at the screen.
+_LOOKING = 0.02
+# A message that is not acknowledged by then may have brought up a dialog.
+_LATE = 1.0
 _LOST = "the process that typed it was killed, and the agent's screen does not show it; it may have arrived"
 
 
 class Waiting(NamedTuple):
-    """Why a message waits: `passing` if the agent leaves that state by itself, `exited` if there is no agent."""
+    """Why a message waits: `passing` if the agent leaves that state by itself, `exited` if there is no agent.
+
+    `by_screen` means that its screen was in the way when it was looked at last: nothing reports when that is over.
+    """
 
     reason: str
     passing: bool = False
     exited: bool = False
+    by_screen: bool = False
 
 
 class OpenSession(NamedTuple):
@@ -100,7 +111,8 @@ def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool
     if state.gone:
         return Waiting(f"agent {agent_id} has exited", exited=True)
     if state.state is State.BLOCKED:
-        return Waiting(f"agent {agent_id} is waiting for an answer{_asked(state)}")
+        reason = f"agent {agent_id} is waiting for an answer{_asked(state)}"
+        return Waiting(reason, by_screen=state.source == COMPOSER)
     if forced:
         return None
     return Waiting(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
@@ -128,6 +140,10 @@ def tell(world: World, session_id: SessionId, message: Message, state: DeliveryS
     )
 
 
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
 def _is_fresh(pending: Pending | None) -> bool:
     """Whether no process has begun to type the message."""
     return pending is not None and pending.state is DeliveryState.QUEUED and pending.typing_since is None
@@ -153,8 +169,14 @@ class _Queue:
         self._mailbox = opened.mailbox
         self._patient = patient
         self._prepared = opened.paste
-        self._input = world.providers().input(agent.provider or "", agent.command)
-        self._events = world.layout.session(opened.session.id).agent_events(agent.id)
+        self._typed_again = ""
+        provider = world.providers().of(agent.provider or "", agent.command)
+        self._input = provider.input
+        paths = world.layout.session(opened.session.id)
+        self._events = paths.agent_events(agent.id)
+        self._guard: Guard | None = None
+        if provider.composer.prompt:
+            self._guard = Guard(provider, self._look, paths, agent.id)
 
     def advance(self, pending: Pending) -> Waiting | None:
         """Take a message on from wherever it is; returns why it waits, or None if it is done."""
@@ -163,23 +185,38 @@ class _Queue:
         return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
 
     def _not_now(self, pending: Pending) -> Waiting | None:
-        return why_waiting(self._world, self._session.id, self._agent, pending.forced)
+        waiting = why_waiting(self._world, self._session.id, self._agent, pending.forced)
+        # What its screen shows is looked at, before anything is typed to it.
+        return None if waiting and waiting.by_screen and self._guard else waiting
+
+    def _look(self) -> Screen:
+        prepared = self._prepared
+        if prepared and prepared.look:
+            self._prepared = prepared._replace(look=None)
+            return prepared.look()
+        return self._world.runtime.look(self._place, self._pane)
+
+    def _text(self, pending: Pending) -> str:
+        return self._input.header + self._input.neutral(pending.message.typed)
 
     def _type(self, pending: Pending) -> Waiting | None:
         message = pending.message
-        self._mailbox.begin(message.id, self._agent, self._world.now())
-        text = f"{self._input.header}{message.typed}"
-        delay = self._input.submit_delay
         try:
-            self._paste(text, enter=not delay)
+            if self._guard and (view := self._guard.view(self._text(pending), Seen.REST)).seen is not Seen.REST:
+                return self._in_the_way(view)
+            self._mailbox.begin(message.id, self._agent, self._world.now())
+            at_once = not self._input.submit_delay and not self._guard
+            self._paste(self._text(pending), enter=at_once)
         except AgentExited as error:
             self._mailbox.put_back(message.id, self._agent)
             return _waiting_for(error)
-        if delay:
-            # The program needs this long to take a paste for one.
-            time.sleep(delay)
-            return self._submit(pending)
-        return self._typed(pending)
+        if at_once:
+            return self._typed(pending)
+        return self._submit(pending, time.monotonic() + self._input.submit_delay)
+
+    def _in_the_way(self, view: View) -> Waiting:
+        what = view.words or "it shows no input line"
+        return Waiting(f"agent {self._agent} is waiting for a person ({view.seen}: {what})", by_screen=True)
 
     def _paste(self, text: str, enter: bool) -> None:
         prepared, self._prepared = self._prepared, None
@@ -188,10 +225,46 @@ class _Queue:
         else:
             self._world.runtime.paste(self._place, self._pane, text, enter)
 
-    def _submit(self, pending: Pending) -> Waiting | None:
-        """Press Enter behind the text that is there. The agent may have begun to ask something since it was typed."""
-        waiting = self._not_now(pending) or self._enter()
-        return waiting or self._typed(pending)
+    def _submit(self, pending: Pending, ready_at: float = 0.0) -> Waiting | None:
+        """Press Enter behind the text that is there. The agent may have begun to ask something since it was typed.
+
+        Until `ready_at` the program may not have taken the paste for one.
+        """
+        try:
+            view = self._shown(pending, ready_at)
+        except AgentExited as error:
+            return _waiting_for(error)
+        if view and view.seen is Seen.REST:
+            return self._type_again(pending, view)
+        if view and view.seen is not Seen.OURS:
+            return self._in_the_way(view)
+        return self._not_now(pending) or self._enter() or self._typed(pending)
+
+    def _shown(self, pending: Pending, ready_at: float) -> View | None:
+        """The screen once its input line has the text, or should have; None of a program that is not looked at.
+
+        A look takes a moment, which is taken from the end of the time until `ready_at`.
+        """
+        view = None
+        if self._guard:
+            _sleep_until(ready_at - _LOOKING)
+            longest = self._input.ack_timeout
+            view = self._guard.view(self._text(pending), Seen.OURS, patient=self._patient, longest=longest)
+        _sleep_until(ready_at)
+        return view
+
+    def _type_again(self, pending: Pending, view: View) -> Waiting | None:
+        """The text came to the program and is not in its input line: it was not ready, or a dialog has swallowed it."""
+        if self._was_typed_twice(pending):
+            words = f"agent {self._agent} was typed the message twice and did not take it"
+            return self._undelivered(pending, f"{words}; its screen:\n{view.screen.text}")
+        self._typed_again = pending.message.id
+        self._mailbox.put_back(pending.message.id, self._agent)
+        return self._not_now(pending) or self._type(pending)
+
+    def _was_typed_twice(self, pending: Pending) -> bool:
+        # A launcher of the version before does not record it.
+        return self._typed_again == pending.message.id or passed(self._events, TYPED, pending.message.id) > 1
 
     def _enter(self) -> Waiting | None:
         try:
@@ -208,28 +281,68 @@ class _Queue:
     def _await(self, pending: Pending) -> Waiting | None:
         """Wait until the agent acknowledges the message; if it does not, press Enter once more, carefully."""
         receipt = _Receipt(self._events, pending.message.id, self._input.ack)
+        look_at = time.monotonic() + _LATE
         deadline = time.monotonic() + self._input.ack_timeout
         while not receipt.acknowledged():
             if receipt.ended():
                 return self._undelivered(pending, f"agent {self._agent} exited before it confirmed the message")
             if time.monotonic() > deadline:
-                return self._enter_again(pending)
+                return self._unconfirmed(pending, receipt)
             if not self._patient():
                 return NOT_YET
+            if time.monotonic() > look_at:
+                if waiting := self._dialog(pending):
+                    return waiting
+                look_at = deadline
             time.sleep(_LOOK_AGAIN)
         self._step(pending, DeliveryState.ACKNOWLEDGED)
         return None
 
-    def _enter_again(self, pending: Pending) -> Waiting | None:
-        message = pending.message
+    def _dialog(self, pending: Pending) -> Waiting | None:
+        """What has come up in place of the input line: the message is taken, or not, once that is answered."""
+        if self._guard is None or self._not_now(pending):
+            return None
+        try:
+            view = self._guard.view(self._text(pending), Seen.REST, Seen.OURS, Seen.DRAFT)
+        except AgentExited as error:
+            return _waiting_for(error)
+        return self._in_the_way(view) if view.seen is Seen.DIALOG else None
+
+    def _unconfirmed(self, pending: Pending, receipt: _Receipt) -> Waiting | None:
+        """No acknowledgement came in time: press Enter, or type the message, once more, if that can do no harm."""
+        message_id = pending.message.id
         screen = self._world.runtime.screen(self._place, self._pane, _SHOWN_LINES)
-        can_be_there = message.id in screen and self._not_now(pending._replace(forced=False)) is None
-        if pending.entered_again_at is not None or not can_be_there:
-            words = f"agent {self._agent} did not confirm the message within {self._input.ack_timeout:g} s"
-            return self._undelivered(pending, f"{words}; its screen:\n{screen}")
-        now = self._world.now()
-        self._mailbox.enter_again(message.id, self._agent, now)
-        return self._enter() or self._await(pending._replace(entered_again_at=now))
+        has_text, is_lost = message_id in screen, False
+        if self._guard:
+            try:
+                view = self._guard.view(self._text(pending), Seen.OURS)
+            except AgentExited as error:
+                return _waiting_for(error)
+            if view.seen is Seen.DIALOG:
+                return self._in_the_way(view)
+            has_text = view.seen is Seen.OURS
+            is_lost = view.seen is Seen.REST and message_id not in screen and not receipt.anything_since()
+        if self._not_now(pending._replace(forced=False)) is None:
+            if has_text and pending.entered_again_at is None:
+                now = self._world.now()
+                self._mailbox.enter_again(message_id, self._agent, now)
+                return self._enter() or self._await(pending._replace(entered_again_at=now))
+            if is_lost and not self._was_typed_twice(pending):
+                return self._once_more(pending)
+        words = f"agent {self._agent} did not confirm the message within {self._input.ack_timeout:g} s"
+        return self._undelivered(pending, f"{words}; its screen:\n{screen}")
+
+    def _once_more(self, pending: Pending) -> Waiting | None:
+        """Type a message again that its program has lost without a trace."""
+        self._typed_again = pending.message.id
+        try:
+            self._paste(self._text(pending), enter=False)
+            view = self._shown(pending, time.monotonic() + self._input.submit_delay)
+        except AgentExited as error:
+            return _waiting_for(error)
+        if view and view.seen is not Seen.OURS:
+            return self._in_the_way(view)
+        return self._enter() or self._await(pending)
 
     def _find_out(self, pending: Pending) -> Waiting | None:
         """A process began to type this and was killed: go on from where it was."""
@@ -295,6 +408,12 @@ class _Receipt:
         if self._kind == "hook":
             return any(self._is_its_hook(line) for line in self._lines)
         return any(self._is_of_it(line, TAKEN) for line in self._lines)
+
+    def anything_since(self) -> bool:
+        """Whether anything was reported of the program since Enter was pressed behind the message."""
+        self._look()
+        entered = [place for place, line in enumerate(self._lines) if self._is_of_it(line, ENTERED)]
+        return not entered or any(COMPOSER.encode() not in line for line in self._lines[entered[-1] + 1 :])
 
     def ended(self) -> bool:
         """Whether the program it was typed to has exited."""

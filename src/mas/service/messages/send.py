@@ -79,8 +79,9 @@ def _prepared_paste(world: World, session: Session, agent: Agent | None) -> Iter
     if agent is None or place is None or pane is None:
         yield None
         return
-    how = world.providers().input(agent.provider or "", agent.command)
-    paste = world.runtime.prepare_paste(place, pane, enter=not how.submit_delay)
+    provider = world.providers().of(agent.provider or "", agent.command)
+    looks = bool(provider.composer.prompt)
+    paste = world.runtime.prepare_paste(place, pane, enter=not looks and not provider.input.submit_delay, look=looks)
     try:
         yield paste
     finally:

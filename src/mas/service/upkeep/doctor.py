@@ -160,6 +160,8 @@ def _providers(world: World) -> Iterator[Check]:
             text += f" {view.version}"
         if view.problem:
             text = f"{text}: {view.problem}" if view.program else view.problem
+        if view.installed and not view.composer:
+            text += "; its input line is not described: messages are typed by its state alone"
         # Only what sessions run here must be there.
         fine = not view.is_default or (view.installed and view.meets_minimum)
         hint = view.install and f"install it: {view.install}"

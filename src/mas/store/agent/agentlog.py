@@ -33,7 +33,7 @@ MARK_START, MARK_END = b"\xffmas=", b"\xff"
 _PROMPT = b'"prompt":"'
 _PASSED = (TYPED, ENTERED, TAKEN, MARKED, _PROMPT)
 _SAID = b'"event":"state","source":"%s"'
-_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen", b"launcher")
+_SOURCES = (b"osc7501", b"hooks", b"title", b"foreground", b"screen", b"composer", b"launcher")
 _WRITE = os.O_RDWR | APPEND
 # How often to try for the lock, and the seconds between.
 _PATIENCE = 20
@@ -153,10 +153,10 @@ def _last_run(fd: int) -> list[bytes]:
     return [run[line : run.find(b"\n", line)] for line in sorted(lines)]
 
 
-def passed(path: str, word: bytes, message_id: str) -> bool:
-    """Whether a message passed to the agent, in any run that is still recorded: `TYPED` or `ENTERED`."""
+def passed(path: str, word: bytes, message_id: str) -> int:
+    """How often a message passed to the agent, in all runs that are still recorded: `TYPED` or `ENTERED`."""
     line = word + b',"id":"%s"' % message_id.encode()
-    return any(line in _content(name) for name in (path, f"{path}.1"))
+    return sum(_content(name).count(line) for name in (path, f"{path}.1"))
 
 
 def has_called(path: str) -> bool:

@@ -17,8 +17,8 @@ from mas.model.launch import Sign, StatePlan
 from mas.model.state import AgentState, State, fold
 from mas.store.agent.agentlog import AgentLog, Fields, json_object, last_run, plain, said_by
 from mas.store.agent.launch_plan import launch_path, read_plan
+from mas.store.agent.reports import report_line, send_state
 from mas.store.files.descriptors import utc_now
-from mas.store.workspace.eventlog import append_event
 
 if TYPE_CHECKING:
     from mas.store.agent.answers import Request
@@ -73,7 +73,7 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     except OSError:
         return None
     if now:
-        _send_event(session_dir, agent, now)
+        send_state(session_dir, agent, now)
     return question
 
 
@@ -133,7 +133,7 @@ def _note_going_on(question: Question) -> None:
     except OSError:
         return
     if now:
-        _send_event(session_dir, agent.partition(".")[0], now)
+        send_state(session_dir, agent.partition(".")[0], now)
 
 
 def _request_of(session_dir: str, agent: str, state: AgentState) -> Request | None:
@@ -156,19 +156,10 @@ def _note_state(log: AgentLog, meant: AgentState, sources: tuple[str, ...]) -> A
     run = log.last_run()
     if _last_reported(run)[:3] == meant[:3]:
         return None
-    line: Fields = {"at": meant.at, "event": "state", "source": "hooks", "state": meant.state}
-    line |= {"kind": meant.kind, "text": meant.text}
+    line = report_line(meant)
     log.add(line)
     after = fold([*run, json_object(line)], sources)
     return after if after.source == "hooks" else None
-
-
-def _send_event(session_dir: str, agent: str, state: AgentState) -> None:
-    """Add the agent's new state to what happens in the workspace."""
-    sessions, session_id = os.path.split(session_dir)
-    event: Fields = {"at": state.at, "event": "agent", "sessionId": session_id, "agent": agent}
-    event |= {"state": state.state, "stateText": state.words, "stateSource": state.source, "kind": state.kind}
-    append_event(os.path.join(sessions, ".mas", "events"), json_object(event))
 
 
 def _meaning(sign: Sign, body: dict[str, Any]) -> AgentState | None:
