@@ -265,6 +265,11 @@ def read_config(path: str) -> Mapping[str, Any]:
     return config
 
 
+def workspace_policy(root: str) -> Policy:
+    """The workspace's isolation policy as `config.json` has it now; a process that stays has read an older one."""
+    return _part(PolicyOrWord, read_config(os.path.join(root, CONFIG)), "isolation") or Policy()
+
+
 def _user_socket(environ: Mapping[str, str]) -> str:
     """The socket that plain `tmux ls` would ask here."""
     if inside := environ.get("TMUX"):

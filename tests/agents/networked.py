@@ -11,9 +11,9 @@ from typing import Any
 _KEPT: list[socket.socket] = []
 
 
-def bind(port: int) -> str:
+def bind(port: int, host: str = "127.0.0.1") -> str:
     """Take a port, and keep it."""
-    one = socket.create_server(("127.0.0.1", port))
+    one = socket.create_server((host, port))
     _KEPT.append(one)
     return "bound"
 
@@ -26,6 +26,13 @@ def connect(host: str, port: int) -> str:
 
 def resolve(name: str) -> str:
     return str(socket.getaddrinfo(name, 443, type=socket.SOCK_STREAM)[0][4][0])
+
+
+def unix(path: str) -> str:
+    """Connect to a socket file."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        one.connect(path)
+    return "connected"
 
 
 def namespace() -> str:
@@ -46,7 +53,7 @@ def read(path: str) -> str:
 
 
 WORDS: dict[str, Any] = {
-    word.__name__: word for word in (bind, connect, resolve, namespace, interfaces, environment, read)
+    word.__name__: word for word in (unix, bind, connect, resolve, namespace, interfaces, environment, read)
 }
 
 

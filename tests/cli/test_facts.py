@@ -17,7 +17,7 @@ import mas.cli
 from mas.cli.main import COMMANDS, HIDDEN, load, summary
 from mas.model.session import LISTED
 
-FACTS = {"SUMMARY", "EXAMPLES", "WHERE", "FOR_AGENTS", "OF_STATUS"}
+FACTS = {"SUMMARY", "EXAMPLES", "WHERE", "FOR_AGENTS", "OF_STATUS", "WORDS"}
 
 
 def test_every_command_file_is_a_command_and_the_other_way_round() -> None:

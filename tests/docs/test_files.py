@@ -268,7 +268,7 @@ def test_the_events_of_an_agents_file_are_documented() -> None:
         + written("src/mas/pane/logs.py")
         + written("src/mas/store/agent/hooks.py")
     )
-    used = set(re.findall(r'"event": ?"(\w+)"', code)) - {"agent"}
+    used = set(re.findall(r'"event": ?"(\w+)"', code)) - {"agent", "network"}
     assert names("formats", "Agent events") == used
     launcher = written("src/mas/pane/launcher.py")
     for event, *fields in rows(section("formats", "Agent events")):

@@ -158,7 +158,8 @@ def test_every_kind_of_event_is_documented_with_its_fields() -> None:
     found = added()
     for kind, fields in shapes.items():
         assert names("events", kind) == fields, kind
-        assert kind == "agent" or found[kind] == fields, kind
+        # Those of launchers are in no call that could be found here.
+        assert kind in ("agent", "network") or found[kind] == fields, kind
 
 
 def described() -> dict[str, set[str]]:

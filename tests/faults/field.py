@@ -165,6 +165,23 @@ def _rename(field: Field) -> Act:
     return Act(lambda: (session_id, f"name {next(names)}"), settle)
 
 
+def _network(field: Field) -> Act:
+    session_id = field.started()
+    names = count(1)
+
+    def settle() -> None:
+        field.settled()
+        config, metadata = (
+            json.loads(read_text(field.site.session(session_id, name))) for name in ("config.json", "metadata.json")
+        )
+        # A policy that says only how strict it is may be one word.
+        policies = [config.get("isolation", ""), metadata["isolation"]["policy"]]
+        own, known = ([] if isinstance(policy, str) else policy.get("allow", []) for policy in policies)
+        assert own == known, "two lists"
+
+    return Act(lambda: (session_id, "allow", (f"n{next(names)}.example.com",)), settle)
+
+
 def read_text(path: str) -> str:
     with open(path, encoding="utf-8") as file:
         return file.read()
@@ -327,6 +344,7 @@ SCENES: dict[str, Scene] = {
     "restart of an agent": Scene("restart_agent", _of_session("active", "00", True)),
     "clone": Scene("clone", _clone),
     "rename": Scene("rename", _rename),
+    "allowing a name": Scene("change_network", _network),
     "archive": Scene("archive", _of_session("stopped")),
     "unarchive": Scene("unarchive", _of_session("archived")),
     "delete": Scene("delete", _of_session("stopped")),

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from mas.model.errors import BadInput, NotIsolated
+from mas.model.event import event_fields
 from mas.model.isolation import Isolation, NetworkMode, Policy, Tier
 from mas.service.isolation.network import choose_network
 from tests.served import Served
@@ -241,6 +242,59 @@ def test_which_agent_asked_for_which_name_is_in_the_log(site: Site) -> None:
     found = {line["name"]: (line["agent"], line["result"]) for line in team.log()}
     words = "refused: it is not on the list of allowed names"
     assert found == {"of-23.example.com": ("23", words), "of-21.example.com": ("21", words)}
+
+
+def events_of(team: Team) -> list[dict[str, Any]]:
+    """What was reported as refused; as the API shows it."""
+    page = team.site.local().events("0", most=10_000)
+    return [event_fields(event) for event in page.events if event.event == "network"]
+
+
+def test_a_refusal_is_an_event_that_listeners_get_at_once(served: Served) -> None:
+    team = Team(served.site, policy={"network": "list"})
+    with served.client().stream("GET", "/events", params={"event": "network"}) as stream:
+        lines = stream.iter_lines()
+        assert "gaierror" in team.ask("23", "resolve", "www.example.com")
+        told = json.loads(next(line for line in lines if line.startswith("data: {")).removeprefix("data: "))
+    about = {name: told[name] for name in told if name not in ("id", "at")}
+    words = "it is not on the list of allowed names"
+    assert about == {
+        "event": "network", "sessionId": team.id, "agent": "23", "name": "www.example.com",
+        "result": "refused", "reason": words, "remedy": "allow",
+    }  # fmt: skip
+    # The same within a minute is no news.
+    team.ask("23", "resolve", "www.example.com")
+    team.ask("21", "resolve", "www.example.com")
+    until(lambda: len(events_of(team)) == 2, "the event of the other agent")
+    assert [event["agent"] for event in events_of(team)] == ["23", "21"]
+
+
+def test_an_agent_that_asks_for_many_names_does_not_fill_the_events(site: Site) -> None:
+    team = Team(site, policy={"network": "none"}, team="solo")
+    for number in range(200):
+        team.ask("00", "resolve", f"n{number}.example.com")
+    assert len({line["name"] for line in team.log()}) == 200
+    # It may be the turn of the minute.
+    assert 60 <= until(lambda: len(events_of(team)) if len(events_of(team)) >= 60 else 0, "the events") <= 120
+
+
+def test_only_the_owner_sees_and_changes_what_agents_reach(served: Served) -> None:
+    team = Team(served.site, policy={"network": "list"})
+    path, body = f"/sessions/{team.id}/network", {"kind": "allow", "places": ["a.example.com"]}
+    token = served.site.mas("token", f"{team.id}:21").stdout.strip()
+    with served.client(token) as agent:
+        assert agent.get(path).status_code == 403
+        assert agent.post(path, json=body).status_code == 403
+        assert agent.post("/network", json=body).status_code == 403
+    with served.client() as owner:
+        assert owner.post(path, json=body).json()["applied"] is True
+        assert owner.get(path).json()["allow"] == ["a.example.com"]
+        wrong: dict[str, Any]
+        for wrong in ({"kind": "hide"}, {"places": []}, {"places": ["a/b"]}, {"places": [7]}, {"remove": "yes"}):
+            assert owner.post(path, json=body | wrong).status_code == 422
+        assert owner.get(path, params={"limit": -1}).status_code == 422
+    # Its socket is in no agent's view.
+    assert "FileNotFoundError" in team.ask("21", "unix", team.network("egress.sock"))
 
 
 def test_a_shared_network_is_said_in_one_line(site: Site) -> None:

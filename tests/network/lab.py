@@ -23,6 +23,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from mas.model.launch import NetworkPlan
+from mas.runtime.network.applying import apply_rules
 from mas.runtime.network.hold import Network
 from mas.runtime.network.names import NO_NAME, OK, answer, parse_question
 from mas.runtime.sandbox.system import die_with_parent, libc
@@ -250,6 +251,17 @@ def run(*argv: str) -> str:
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 
+def apply(change: dict[str, Any]) -> str:
+    """Other rules while agents are running, as MAS would write them."""
+    path = f"{os.environ['LAB']}/rules.json"
+    with open(path, encoding="utf-8") as file:
+        rules = json.load(file)
+    with open(f"{path}.half", "w", encoding="utf-8") as file:
+        json.dump(rules | change, file)
+    os.rename(f"{path}.half", path)
+    return apply_rules(os.environ["LAB"]) or "applied"
+
+
 WORDS = {
     "fetch": fetch,
     "echo": echo,
@@ -258,7 +270,9 @@ WORDS = {
     "garbage": garbage,
     "packet": packet,
     "run": run,
+    "apply": apply,
 }
+_INSIDE = ("run", "apply")
 
 
 def attempt(asked: list[Any]) -> str:
@@ -320,11 +334,11 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
         listen, pasta = rules.pop("listen", []), rules.pop("pasta", "")
         if pasta:
             prepare_for_pasta(directory)
-        given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "address": "", **rules}
+        given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "listen": listen, **rules}
         with open(f"{directory}/rules.json", "w", encoding="utf-8") as file:
             json.dump({**given, "log": f"{directory}/log"}, file)
         # Controls: all of it is there for the machine.
-        outside = [attempt(one) for one in tries if one[0] != "run"]
+        outside = [attempt(one) for one in tries if one[0] not in _INSIDE]
         network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen)), pasta=pasta), "21")
         network.tell(os.getpid())
         said = inside(network, directory, tries)

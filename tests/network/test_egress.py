@@ -116,3 +116,43 @@ def test_hosts_of_private_networks_and_services_of_the_machine_are_reached_if_th
 def test_a_named_host_may_be_private_but_never_the_machines_loopback() -> None:
     found = play({"private": ["loopback.example.com"]}, ("fetch", "loopback.example.com", 80))
     assert NOT_KNOWN in found["inside"][0]
+
+
+def test_other_rules_hold_at_once_and_ports_are_opened_for_them() -> None:
+    before: dict[str, Any] = {
+        "mode": "list",
+        "allow": ["db.example.com:5432"],
+        "fixed": {"db.example.com": "127.64.0.1"},
+    }
+    before |= {"listen": [["127.64.0.1", 5432]]}
+    more = {
+        "allow": ["db.example.com:5432", "web.example.com", "other.example.com:5432"],
+        "private": ["localhost:5432", "10.9.9.9"],
+        "fixed": {"db.example.com": "127.64.0.1", "other.example.com": "127.64.0.2"},
+        "listen": [["127.64.0.1", 5432], ["127.64.0.2", 5432], ["127.0.0.1", 5432], ["10.9.9.9", 0]],
+    }
+    tries = [("fetch", "web.example.com", 443), ("fetch", "other.example.com", 5432), ("fetch", "localhost", 5432)]
+    tries += [("fetch", "10.9.9.9", 443), ("fetch", "db.example.com", 5432)]
+    found = play(before, *tries, ("apply", more), *tries, ("apply", {"allow": [], "private": []}), *tries)
+    refused, opened, closed = found["inside"][:5], found["inside"][6:11], found["inside"][12:]
+    assert all("Error" in words or NOT_KNOWN in words for words in refused[:4])
+    assert found["inside"][5] == found["inside"][11] == "applied"
+    there = [f"{lab.PUBLIC} 443", f"{lab.PUBLIC} 5432", "127.0.0.1 5432", f"{lab.PRIVATE} 443", f"{lab.PUBLIC} 5432"]
+    assert opened == there
+    assert refused[4] == f"{lab.PUBLIC} 5432"
+    assert all("Error" in words or NOT_KNOWN in words for words in closed)
+    remedies = {(line["name"], line.get("remedy")) for line in found["log"] if line["result"].startswith("refused")}
+    assert ("web.example.com", "allow") in remedies
+
+
+def test_a_refusal_names_the_list_that_would_let_it_through() -> None:
+    names = ("private", "loopback", "metadata", "own")
+    found = play({}, *(("fetch", f"{name}.example.com", 80) for name in names), ("resolve", "intranet"))
+    remedies = {line["name"].partition(".")[0]: line.get("remedy") for line in found["log"]}
+    assert remedies == {
+        "private": "private",
+        "own": "private",
+        "loopback": None,
+        "metadata": None,
+        "intranet": "private",
+    }

@@ -27,6 +27,7 @@ from mas.model.errors import (
     NotFound,
 )
 from mas.model.ids import SessionId
+from mas.model.isolation import NetworkMode
 from mas.model.message import Delivery, DeliveryState
 from mas.model.run import Run, parse_run
 from mas.model.stats import AgentStats, SessionStats, Stats
@@ -576,6 +577,57 @@ def test_events_go_on_from_where_the_reader_stopped(mas: Mas) -> None:
     assert mas.events("0").events[-len(page.events) :] == page.events
 
 
+def test_what_agents_asked_for_is_read_in_pages_and_of_one_agent(mas: Mas, site: Site) -> None:
+    session = started(mas, PAIR)
+    assert mas.network(session).requests == ()
+    with open(site.session(session, "logs", "network.jsonl"), "w", encoding="utf-8") as file:
+        for number, (agent, result) in enumerate((("21", "connected"), ("23", "refused: it is not a public name"))):
+            line = {
+                "at": f"2026-01-01T10:00:0{number}.000Z",
+                "agent": agent,
+                "name": f"n{number}",
+                "port": 443 * (1 - number),
+            }
+            file.write(json.dumps({**line, "result": result, "remedy": "private"}) + "\n")
+    found = mas.network(session)
+    assert (found.mode, found.reason, found.is_recorded, found.total, found.refused) == (
+        NetworkMode.SHARED, "isolation is off", False, 2, 1,
+    )  # fmt: skip
+    first, second = found.requests
+    assert (first.agent, first.name, first.port, first.result, first.remedy) == ("23", "n1", None, "refused", "private")
+    assert (second.place, second.result, second.remedy, second.times) == ("n0", "connected", None, 1)
+    assert mas.network(session, limit=1, offset=1).requests == (second,)
+    assert mas.network(session, refused=True).requests == (first,)
+    assert mas.network(session, "21")[-4:-2] == ((second,), 1)
+    mas.stop(session)
+    assert mas.network(session).requests == (first, second)
+    with pytest.raises(NoAgent):
+        mas.network(session, "77")
+    with pytest.raises(NoSession):
+        mas.network(UNKNOWN)
+
+
+def test_names_are_allowed_for_a_session_and_for_the_workspace(mas: Mas, site: Site) -> None:
+    session = started(mas)
+    done = mas.change_network(session, "allow", ("a.example.com", "A.example.com"))
+    assert (done.session_id, done.kind, done.changed, done.removed) == (session, "allow", ("a.example.com",), False)
+    assert mas.network(session).allow == ("a.example.com",)
+    again = mas.change_network(session, "allow", ("a.example.com",))
+    assert (again.changed, again.unchanged, again.places) == ((), ("a.example.com",), ("a.example.com",))
+    assert mas.change_network(session, "allow", ("a.example.com",), remove=True).places == ()
+    done = mas.change_network(None, "private", ("git.corp", "localhost:5432"))
+    assert (done.session_id, done.file, done.applied) == (None, site.path("config.json"), False)
+    assert mas.network(session).private == ()
+    mas.stop(session)
+    assert mas.restore(session).isolation == mas.show(session).isolation
+    assert mas.network(session).private == ("git.corp", "localhost:5432")
+    for words in ((), ("a b",), ("10.1.2.3",), ("x/y",)):
+        with pytest.raises(BadInput):
+            mas.change_network(session, "allow", words)
+    with pytest.raises(NoSession):
+        mas.change_network(UNKNOWN, "allow", ("a.example.com",))
+
+
 def test_a_terminal_is_watched_and_typed_to(mas: Mas) -> None:
     session = started(mas, SOLO._replace(command="sh -c 'stty -echo; echo ready; exec cat'"))
     until(lambda: "ready" in mas.output(session, "00", 10).text, "the agent is ready")
@@ -721,6 +773,7 @@ def test_every_reading_verb_answers_the_same_from_both_sides(both: Both) -> None
         "inbox": lambda mas: mas.messages(pair, "21", box="inbox"),
         "counts": lambda mas: mas.message_counts(),
         "approvals": lambda mas: mas.approvals(),
+        "network": lambda mas: mas.network(pair),
         "output": lambda mas: mas.output(pair, "21", 50),
         "logs": lambda mas: mas.logs(pair, "21", 50),
         "events": lambda mas: mas.events("0"),

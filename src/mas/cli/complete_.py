@@ -168,6 +168,12 @@ def _options(line: Line) -> Iterator[Candidate]:
 def _next_word(line: Line, where: Arguments) -> Iterator[Candidate]:
     """Candidates for the first word that is still to come."""
     slots = [action for action in line.actions if not action.option_strings]
+    words = getattr(load(line.command), "WORDS", {}) if line.command and line.command != "help" else {}
+    if line.words and line.words[0] in words:
+        # What comes after such a word is no session.
+        return
+    if not line.words and line.session is None:
+        yield from words.items()
     if line.session is not None and slots:
         yield from _values(slots[0], line, where)
     elif {"session", "agent"} <= {slot.dest for slot in slots}:

@@ -31,7 +31,7 @@ from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 GROUPS = {
     "A session's life": "up init start teams list show stop restore",
     "Working with agents": "attach send ask wait inbox approvals approve deny restart-agent output transcript"
-    " report logs env",
+    " report logs network env",
     "Server and API": "serve url token keys mcp",
     "Maintenance": "clone rename archive unarchive delete undelete prune migrate stats doctor repair completion"
     " version",
@@ -83,6 +83,7 @@ class CommandModule(Protocol):
         workspace and takes no option that names one. Without this it works here and through a server.
     FOR_AGENTS: agents may use it, through their workspace's `server` by their own token, or `here` without a server.
     OF_STATUS: the status of the sessions that completion offers.
+    WORDS: words that its first argument can be instead of a session, and what each does.
     """
 
     SUMMARY: str

@@ -29,11 +29,12 @@ _COLOURS = {
     "blocked": "33",
     "ok": "32",
     "failed": "31",
+    "refused": "31",
     "absent": "2",
     "dim": "2",
 }
 # The columns whose first word has a colour.
-_COLOURED = ("STATUS", "STATE")
+_COLOURED = ("STATUS", "STATE", "RESULT")
 _NARROWEST = 8
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _CLOCKS_DIFFER = 5

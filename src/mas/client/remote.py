@@ -18,6 +18,7 @@ from mas.model.files import FileListing, FilePart
 from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
 from mas.model.isolation import TierView
 from mas.model.message import MessageCounts, MessageList, Sent, Waited, parse_message
+from mas.model.network_view import NetworkChange, NetworkView, PlaceList
 from mas.model.run import Run, run_body
 from mas.model.self_report import AgentReport, parse_report
 from mas.model.server import Health
@@ -177,6 +178,25 @@ class RemoteMas:
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
         return self._get(Stats, "/stats", sessionId=session_id and parse_reference(session_id))
+
+    def network(
+        self,
+        session_id: SessionId,
+        agent: str | None = None,
+        refused: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> NetworkView:
+        path = _session(session_id, "network")
+        return self._get(
+            NetworkView, path, agent=agent, refused="true" if refused else None, limit=limit, offset=offset
+        )
+
+    def change_network(
+        self, session_id: SessionId | None, kind: PlaceList, places: tuple[str, ...], remove: bool = False
+    ) -> NetworkChange:
+        path = "/network" if session_id is None else _session(session_id, "network")
+        return self._post(NetworkChange, path, {"kind": kind, "places": list(places), "remove": remove})
 
     def teams(self) -> tuple[TeamView, ...]:
         return self._get(TeamList, "/teams").teams

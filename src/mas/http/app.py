@@ -22,6 +22,7 @@ from mas.http import (
     files,
     maintenance,
     messages,
+    network,
     runs,
     sessions,
     terminal,
@@ -42,7 +43,7 @@ _BETWEEN_DISK_LOOKS = 5.0
 # How long a server that starts waits for work that was cut short to be finished.
 _FOR_RECOVERY = 10.0
 _BETWEEN_RETENTIONS = 600.0
-_GROUPS = (runs, sessions, agents, approvals, messages, files, events, terminal, maintenance, about, browser)
+_GROUPS = (runs, sessions, agents, approvals, messages, files, network, events, terminal, maintenance, about, browser)
 
 
 class Door(Protocol):

@@ -12,6 +12,7 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mas.model.message import LARGEST, DeliveryState, Until
+from mas.model.network_view import PlaceList
 from mas.model.schema import reference_to
 from mas.model.self_report import LONGEST_REPORT, Reported
 from mas.model.session import Gone, Status
@@ -91,6 +92,17 @@ class ReportBody(Body):
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_REPORT)]
     state: Reported | None = None
+
+
+class NetworkBody(Body):
+    """Names to add to a list of what agents may reach, or to remove from it."""
+
+    kind: PlaceList
+    places: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=300)]],
+        Field(min_length=1, max_length=250, description="`git.example.com`, `*.example.com`, `db.example.com:5432`"),
+    ]
+    remove: bool = False
 
 
 class PruneBody(Body):
@@ -186,6 +198,8 @@ EVENTS = (
     _event("turn", "An agent finished a turn of its conversation.",
            turn=str, conversation=str, text=str, model=str | None, tools=int, tokens=dict[str, int],
            started_at=str, ended_at=str),
+    _event("network", "An agent asked for a name that it may not reach; `remedy` is the list that would allow it.",
+           name=str, port=int | None, result=Literal["refused"], reason=str, remedy=PlaceList | None),
     _event("warning", "Something was found wrong.", text=str),
     _event("retention", "The retention policy moved a session, or removed one for good.", action=str, reason=str),
 )  # fmt: skip

@@ -3,9 +3,9 @@
 from typing import Any, Literal, NamedTuple, get_args
 
 # A session changed its status, an agent its state; a message went its way; an agent reported what it is doing, or was
-# answered; it finished a turn of its conversation; something was found wrong; the retention policy moved or removed a
-# session.
-EventKind = Literal["session", "agent", "message", "report", "approval", "turn", "warning", "retention"]
+# answered, or may not reach what it asked for; it finished a turn of its conversation; something was found wrong; the
+# retention policy moved or removed a session.
+EventKind = Literal["session", "agent", "message", "report", "approval", "turn", "network", "warning", "retention"]
 KINDS: tuple[str, ...] = get_args(EventKind)
 
 

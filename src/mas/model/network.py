@@ -12,6 +12,8 @@ _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _ANY_BELOW = "*."
 LOCALHOST = "localhost"
+ALLOW, PRIVATE = "allow", "private"
+"""The lists of a policy that name what may be reached."""
 
 
 class Place:
@@ -87,9 +89,20 @@ class NetworkRules:
             return f"port {port} is not open"
         return ""
 
+    def remedy(self, name: str) -> str:
+        """The list that a name must be added to so that it is no longer refused; empty if none helps."""
+        if self.mode == "none":
+            return ""
+        return ALLOW if "." in name else PRIVATE
+
     def is_private(self, name: str, port: int | None) -> bool:
         """Whether the owner has named it as one that may be in a private network."""
         return self.mode != "none" and any(place.covers(name, port) for place in self._private)
+
+
+def shown_place(name: str, port: int | None) -> str:
+    """A name and a port as a list has them."""
+    return f"{name}:{port}" if port and port not in STRAIGHT_PORTS else name
 
 
 def places_to_listen(allow: tuple[str, ...], private: tuple[str, ...]) -> dict[str, list[int]]:

@@ -154,6 +154,16 @@ class AgentLogs:
         whose: Fields = {"at": at, "event": "warning", "sessionId": self._session_id, "agent": self._agent}
         append_event(self._workspace, json_object(whose | {"text": f"Agent {self._agent}: {text}"}))
 
+    def refused(self, agent: str, name: str, port: str, reason: str, remedy: str) -> None:
+        """Add what an agent of the session may not reach to what happens in the workspace."""
+        from mas.store.workspace.eventlog import append_event
+
+        told: Fields = {"at": utc_now(), "event": "network", "sessionId": self._session_id}
+        told |= {"agent": agent} if agent.isdecimal() else {}
+        told |= {"name": name, "result": "refused", "reason": reason}
+        told |= {"port": int(port)} if port != "0" else {}
+        append_event(self._workspace, json_object(told | ({"remedy": remedy} if remedy else {})))
+
     def tell_silence(self, state: str, kind: str, text: str) -> None:
         """Send an event that the agent is again as it was before any source reported."""
         state, text = (state, text) if state else ("starting", _LAUNCHED)

@@ -99,6 +99,7 @@ class Relay:
     def keep_network(self, network: Network) -> None:
         """See to it that the egress process of the session's network is running."""
         self.network = network
+        network.refused = self.logs.refused
         self.timed.append((network, network.look))
 
     def _timed(self) -> list[Timed]:

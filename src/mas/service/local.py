@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mas.model.files import FileListing, FilePart
     from mas.model.isolation import TierView
     from mas.model.message import MessageList, Sent, Waited
+    from mas.model.network_view import NetworkChange, NetworkView, PlaceList
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
     from mas.model.stats import Stats
@@ -227,6 +228,29 @@ class LocalMas:
 
         with self._ready() as world:
             return stats(world, session_id)
+
+    def network(
+        self,
+        session_id: SessionId,
+        agent: str | None = None,
+        refused: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> NetworkView:
+        from mas.service.inspect.network import network
+
+        with self._ready() as world:
+            return network(world, session_id, agent, refused, limit, offset)
+
+    def change_network(
+        self, session_id: SessionId | None, kind: PlaceList, places: tuple[str, ...], remove: bool = False
+    ) -> NetworkChange:
+        from mas.service.isolation.allowing import change_network
+
+        with self._ready() as world:
+            if session_id is not None:
+                reconcile(world)
+            return change_network(world, session_id, kind, places, remove)
 
     def teams(self) -> tuple[TeamView, ...]:
         from mas.service.inspect.catalog import teams

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mas.model.ids import SessionId
     from mas.model.isolation import TierView
     from mas.model.message import MessageList, Sent, Waited
+    from mas.model.network_view import NetworkChange, NetworkView, PlaceList
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
     from mas.model.stats import Stats
@@ -124,6 +125,23 @@ class Mas(Protocol):
 
     def stats(self, session_id: SessionId | None = None) -> Stats:
         """Sessions, live agents, and what they take of processor, memory and disk."""
+        ...
+
+    def network(
+        self,
+        session_id: SessionId,
+        agent: str | None = None,
+        refused: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> NetworkView:
+        """What the session's agents reach, and what they asked for: of all or of one, or what was refused only."""
+        ...
+
+    def change_network(
+        self, session_id: SessionId | None, kind: PlaceList, places: tuple[str, ...], remove: bool = False
+    ) -> NetworkChange:
+        """Add names to what agents may reach, or remove them: of one session, at once; with None of the workspace."""
         ...
 
     def teams(self) -> tuple[TeamView, ...]:

@@ -94,8 +94,11 @@ class AskedLog:
         self._path = path
         self._known: dict[tuple[str, str, int, str], tuple[float, int]] = {}
 
-    def add(self, agent: str, name: str, port: int, result: str) -> None:
-        """Record what an agent asked for, unless the same was recorded a moment ago."""
+    def add(self, agent: str, name: str, port: int, result: str, remedy: str = "") -> bool:
+        """Record what an agent asked for, unless the same was recorded a moment ago; whether it is news.
+
+        `remedy` is the list of the policy that would let it through.
+        """
         key, now = (agent, name, port, result), time.monotonic()
         last, count = self._known.pop(key, (-_AGAIN, 0))
         again = now - last < _AGAIN
@@ -103,15 +106,18 @@ class AskedLog:
         while len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
         if again:
-            return
+            return False
         line: dict[str, Any] = {"at": _now(), "agent": agent, "name": name, "port": port, "result": result}
         if count:
             line["before"] = count
+        if remedy:
+            line["remedy"] = remedy
         try:
             self._write("{" + ", ".join(f"{_text(key)}: {_text(value)}" for key, value in line.items()) + "}\n")
         except OSError:
             # A full disk, or a removed session, is no reason to cut agents off.
-            return
+            pass
+        return True
 
     def _write(self, line: str) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | SAFE

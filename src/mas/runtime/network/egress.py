@@ -17,7 +17,7 @@ from mas.model.launch import fields_in
 from mas.model.network import LOCALHOST, NetworkRules
 from mas.model.proxy import rules_in
 from mas.runtime.network.asked import UNKNOWN, Agents, AskedLog
-from mas.runtime.network.hold import SOCKET
+from mas.runtime.network.hold import APPLY, REFUSED, SOCKET
 from mas.runtime.network.inner_proxy import ProxyRequest, ProxyVisit, refuse, why_not
 from mas.runtime.network.joining import IN, Join, Loop, reset
 from mas.runtime.network.name_stream import NameStream
@@ -25,7 +25,16 @@ from mas.runtime.network.names import AAAA, FAILED, LONGEST_QUERY, NO_NAME, OK, 
 from mas.runtime.network.outside import Checked, Outside
 from mas.runtime.network.pasta import end_pasta, running_pasta
 from mas.runtime.network.relay import RelayedQuery, name_servers
-from mas.runtime.network.space import DOOR_PORT, LOOPBACK, NAME_SERVERS, PROXY_PORT, send
+from mas.runtime.network.space import (
+    DOOR_PORT,
+    LOOPBACK,
+    MOST_DESCRIPTORS,
+    NAME_SERVERS,
+    PROXY_PORT,
+    Space,
+    add_listeners,
+    send,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,15 +52,21 @@ _AT_ONCE = 64
 _SILENT, _HALF_SILENT, _LOOK = 2 * 3600.0, 600.0, 30.0
 # How soon the first launcher must come.
 _FIRST = 30.0
+# How many refusals are reported as events in a minute; all of them are in the log.
+_MOST_EVENTS, _MINUTE = 60, 60.0
+_REFUSED = "refused: "
 
 
 def main(directory: str, descriptors: list[int]) -> int:
     """Serve until no launcher is left."""
     files = _allow_descriptors()
-    with open(os.path.join(directory, _RULES), "rb") as file:
-        config = fields_in(os.fsdecode(file.read()))
-    Egress(directory, config, descriptors, files).run()
+    Egress(directory, _rules_in(directory), descriptors, files).run()
     return 0
+
+
+def _rules_in(directory: str) -> dict[str, Any]:
+    with open(os.path.join(directory, _RULES), "rb") as file:
+        return fields_in(os.fsdecode(file.read()))
 
 
 def _allow_descriptors() -> int:
@@ -72,13 +87,16 @@ class Egress:
         self._out = 0
         self._directory = directory
         self._config = config
-        self.rules = NetworkRules(config["mode"], tuple(config["allow"]), tuple(config["private"]))
+        self.rules = _network_rules(config)
         self.names = Names(os.path.join(directory, _NAMES), config["fixed"])
         self.log = AskedLog(config["log"])
         self.agents = Agents()
         self.loop = Loop()
         self.outside = Outside(self.loop, self.rules, rules_in(config.get("proxy", {})))
-        door, _, _, *self._handed = descriptors
+        door, user, net, *self._handed = descriptors
+        self._space = Space(user, net)
+        self._minute, self._told = 0, 0
+        self._agent_of: dict[int, str] = {}
         for fd in descriptors:
             os.set_inheritable(fd, False)
         self._launchers: dict[int, socket.socket] = {}
@@ -102,9 +120,12 @@ class Egress:
         resolver = self.outside.resolver
         self.loop.watch(resolver.wake, IN, lambda _: resolver.deliver())
         for one in self._sockets:
-            one.setblocking(False)
-            handler = self._asked if one.type == socket.SOCK_DGRAM else self._connected
-            self.loop.watch(one.fileno(), IN, lambda _, one=one, handler=handler: handler(one))  # type: ignore[misc]
+            self._listen_at(one)
+
+    def _listen_at(self, one: socket.socket) -> None:
+        one.setblocking(False)
+        handler = self._asked if one.type == socket.SOCK_DGRAM else self._connected
+        self.loop.watch(one.fileno(), IN, lambda _: handler(one))
 
     def run(self) -> None:
         """Go on until the last launcher has gone."""
@@ -181,7 +202,7 @@ class Egress:
             self.loop.watch(one.fileno(), IN, lambda _, one=one: self._launcher_says(one))  # type: ignore[misc]
 
     def _launcher_says(self, one: socket.socket) -> None:
-        """An agent and its process, or the end."""
+        """An agent and its process; from MAS that the rules are others; or the end."""
         try:
             words = one.recv(256).split()
         except BlockingIOError:
@@ -189,11 +210,77 @@ class Egress:
         except OSError:
             words = []
         if len(words) == 2 and words[1].isdigit():
-            self.agents.add(words[0].decode("ascii", "replace"), int(words[1]))
+            agent = words[0].decode("ascii", "replace")
+            self._agent_of[one.fileno()] = agent
+            self.agents.add(agent, int(words[1]))
+            return
+        if words == [APPLY]:
+            self._apply(one)
             return
         self.loop.watch(one.fileno(), 0, _nothing)
         del self._launchers[one.fileno()]
+        self._agent_of.pop(one.fileno(), None)
         one.close()
+
+    def _apply(self, caller: socket.socket) -> None:
+        """Read the rules again, listen where they say so, and report to MAS what of that failed."""
+        try:
+            failed = self._apply_rules(_rules_in(self._directory))
+        except (OSError, ValueError, KeyError) as error:
+            failed = str(error) or type(error).__name__
+        try:
+            caller.send(APPLY + b" " + failed.encode("utf-8", "replace"))
+        except OSError:
+            # It has not waited.
+            return
+
+    def _apply_rules(self, config: dict[str, Any]) -> str:
+        """Returns why some places cannot be listened at; empty if all can."""
+        self.rules = self.outside.rules = _network_rules(config)
+        self.names.fix(config["fixed"])
+        # Not what the last rules said: those may have been others before this process had read any.
+        there = {one.getsockname() for one in self._sockets}
+        wanted = tuple((str(host), int(port)) for host, port in config.get("listen", ()) if (host, port) not in there)
+        if not wanted:
+            return ""
+        if len(self._handed) + len(wanted) > MOST_DESCRIPTORS:
+            return "there are too many places with a port of their own"
+        try:
+            made = add_listeners(self._space, wanted)
+        except OSError as error:
+            return error.strerror or str(error)
+        self._handed += made
+        for fd in made:
+            self._sockets.append(socket.socket(fileno=fd))
+            self._listen_at(self._sockets[-1])
+        for launcher in self._launchers.values():
+            try:
+                # They keep all of them open, for the next egress process.
+                send(launcher, b"sockets", self._handed)
+            except OSError:
+                continue
+        return ""
+
+    def _record(self, agent: str, name: str, port: int, result: str, remedy: str = "") -> None:
+        """Record what came of a request; a refusal is also reported to a launcher, which makes an event of it."""
+        is_news = self.log.add(agent, name, port, result, remedy)
+        if not is_news or not result.startswith(_REFUSED) or not self._may_tell():
+            return
+        launchers = [self._launchers[fd] for fd in self._agent_of]
+        own = [self._launchers[fd] for fd, known in self._agent_of.items() if known == agent]
+        words = "\0".join((agent, name, str(port), result.removeprefix(_REFUSED), remedy))
+        for launcher in (own or launchers)[:1]:
+            try:
+                launcher.send(REFUSED + words.encode())
+            except OSError:
+                # It is busy or has exited; the log has it.
+                return
+
+    def _may_tell(self) -> bool:
+        """Whether there is room for one more event: an agent that asks for a thousand names is no news."""
+        minute = int(time.monotonic() / _MINUTE)
+        self._minute, self._told = (minute, self._told + 1) if self._minute == minute else (minute, 1)
+        return self._told <= _MOST_EVENTS
 
     def _who(self, port: int, kind: str) -> str:
         """The agent that has a socket inside; one that has just started may not have been heard of yet."""
@@ -278,11 +365,11 @@ class Egress:
     def _look_up(self, name: str, agent: str, reply: Callable[..., None]) -> None:
         def checked(found: Checked) -> None:
             if found.why:
-                self.log.add(agent, name, 0, found.why)
+                self._record(agent, name, 0, found.why, found.remedy)
                 reply(FAILED if found.may_exist else NO_NAME)
                 return
             address = self.names.address_of(name)
-            self.log.add(agent, name, 0, "found" if address else "failed: too many names")
+            self._record(agent, name, 0, "found" if address else "failed: too many names")
             reply(OK if address else FAILED, address)
 
         self.outside.check(name, None, checked)
@@ -319,7 +406,7 @@ class Egress:
             reset(inner)
             return
         self._out += 1
-        self._reach(inner, peer, ProxyRequest(name, port), lambda _: reset(inner))
+        self._reach(inner, peer, ProxyRequest(name, port), lambda *_: reset(inner))
 
     def _to_proxy(self, inner: socket.socket, peer: int) -> None:
         if self._out >= self._most_out:
@@ -332,11 +419,11 @@ class Egress:
                 self._out -= 1
                 return
             place = request.name, request.port
-            self._reach(inner, peer, request, lambda why: refuse(inner, *why_not(*place, why)))
+            self._reach(inner, peer, request, lambda *why: refuse(inner, *why_not(*place, *why)))
 
         self._visits.add(ProxyVisit(self.loop, inner, asked))
 
-    def _reach(self, inner: socket.socket, peer: int, asked: ProxyRequest, failed: Callable[[str], None]) -> None:
+    def _reach(self, inner: socket.socket, peer: int, asked: ProxyRequest, failed: Callable[[str, str], None]) -> None:
         """Join with the place that is asked for, if it may be reached, and record how that went."""
         agent = self._who(peer, "tcp")
         name, port = asked.name, asked.port
@@ -346,11 +433,11 @@ class Egress:
             self._out -= 1
             self.names.close(name)
 
-        def then(outer: socket.socket | None, why: str, early: bytes) -> None:
-            self.log.add(agent, name, port, "connected" if outer else why)
+        def then(outer: socket.socket | None, why: str, remedy: str, early: bytes) -> None:
+            self._record(agent, name, port, "connected" if outer else why, remedy)
             if outer is None:
                 over()
-                failed(why)
+                failed(why, remedy)
             else:
                 self._join(inner, outer, over, asked.to_place, asked.to_program + early)
 
@@ -390,6 +477,10 @@ class Egress:
             self._join(inner, outer, over)
 
         self.outside.dial([(socket.AF_UNIX, self._config["door"])], connected)
+
+
+def _network_rules(config: dict[str, Any]) -> NetworkRules:
+    return NetworkRules(config["mode"], tuple(config["allow"]), tuple(config["private"]))
 
 
 def _nothing(_: int) -> None:

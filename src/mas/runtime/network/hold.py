@@ -18,15 +18,21 @@ from mas.runtime.sandbox.system import PR_SET_CHILD_SUBREAPER, SAFE, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mas.model.launch import NetworkPlan
 
 _MAIN = os.path.join(os.path.dirname(__file__), "__main__.py")
 SOCKET = "egress.sock"
+APPLY = b"rules"
+"""What MAS sends after it has written other rules; the reply begins with the same word, and then has what failed."""
+REFUSED = b"refused\0"
+"""Before what was refused, in a message to a launcher: agent, name, port, why, and the list that would allow it."""
 # The process, which of its descriptors are the namespaces, and their inodes.
 _SPACE = "space"
 _LOCK = "lock"
 _ERRORS = "errors.log"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 _READY = b"+"
 _BACKLOG = 512
 # How long to wait for another launcher to start again what was killed, before a new network is made.
@@ -50,11 +56,13 @@ class Network:
         self._plan = plan
         self._agent = agent
         self._pid = 0
-        self._directory = os.open(plan.directory, _DIRECTORY)
+        self._directory = os.open(plan.directory, DIRECTORY)
         self._connection: _socket.socket | None = None
         self._sockets: list[int] = []
         self.due: float | None = None
         """When to try again to start the egress process."""
+        self.refused: Callable[..., None] = _nothing
+        """Called with what the egress process has refused to an agent, as `REFUSED` says."""
         deadline = time.monotonic() + _PATIENCE
         while not self._open(None, may_wait=time.monotonic() < deadline):
             time.sleep(_LOOK_AGAIN)
@@ -74,7 +82,7 @@ class Network:
                 return
 
     def hear(self, now: float) -> None:
-        """Take the sockets that the egress process hands out; if it has exited, start it again."""
+        """Take the sockets that the egress process hands out, or what it reports; if it has exited, start it again."""
         if self._connection is None:
             return
         try:
@@ -87,6 +95,8 @@ class Network:
             self._connection.close()
             self._connection = None
             self.look(now)
+        elif words.startswith(REFUSED):
+            self.refused(*words.decode("utf-8", "replace").split("\0")[1:])
 
     def look(self, now: float) -> None:
         """Start the egress process again in the same namespace; if that fails, try again later."""
@@ -213,6 +223,10 @@ class Network:
         from mas.runtime.network.pasta import be_nobody
 
         return make_space(space, self._plan.listen, be_nobody)
+
+
+def _nothing(*_: str) -> None:
+    """For what no caller has asked for."""
 
 
 def _wait_for_use(sockets: list[int]) -> None:

@@ -105,12 +105,13 @@ class ProxyVisit:
         self._loop.watch(self._inner.fileno(), 0, self._ready)
 
 
-def why_not(name: str, port: int, why: str) -> tuple[int, str]:
-    """The status and the words for a place that is not reached."""
+def why_not(name: str, port: int, why: str, remedy: str = "") -> tuple[int, str]:
+    """The status and the words for a place that is not reached; `remedy` is the list that would let it through."""
     kind, _, reason = why.partition(": ")
     if kind != "refused":
         return 502, f"MAS could not reach {name}:{port}: {reason or why}"
-    return 403, f"MAS refused {name}:{port}: {reason}. The owner can allow it: mas network allow {name}:{port}"
+    how = f". The owner can allow it: mas network {remedy} {name}:{port}" if remedy else ""
+    return 403, f"MAS refused {name}:{port}: {reason}{how}"
 
 
 def refuse(inner: socket.socket, status: int, words: str) -> None:

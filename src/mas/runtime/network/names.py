@@ -117,6 +117,11 @@ class Names:
             # On a full disk it is known until this process ends.
             return
 
+    def fix(self, fixed: Mapping[str, str]) -> None:
+        """Give more names an address that stays theirs; one that they had before still leads to them."""
+        self._fixed |= fixed
+        self._by_address |= {address: name for name, address in fixed.items()}
+
     def address_of(self, name: str) -> str:
         """The address of a name inside; empty if there is no room for another one."""
         found = self._fixed.get(name) or self._addresses.get(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 
-from mas.model.network import LOCALHOST, is_address
+from mas.model.network import LOCALHOST, PRIVATE, is_address
 from mas.model.proxy import is_never_public
 from mas.runtime.network.addresses import LOOPBACK, NAMED, why_closed
 from mas.runtime.network.dialling import Dialling, tcp
@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     from mas.model.proxy import Proxy, ProxyRules
     from mas.runtime.network.joining import Loop
 
-    # A connection and what has come from it already, or None and why not.
-    Then = Callable[[socket.socket | None, str, bytes], None]
+    # A connection, or None; why not, and the list that would let it through; what has come from it already.
+    Then = Callable[[socket.socket | None, str, str, bytes], None]
 
 
 class Checked:
     """What was found out about a name: the addresses that may be used, or why there are none."""
 
-    __slots__ = ("addresses", "is_private", "may_exist", "why")
+    __slots__ = ("addresses", "is_private", "may_exist", "remedy", "why")
 
-    def __init__(self, addresses: list[str], why: str = "", is_private: bool = False, may_exist: bool = False) -> None:
+    def __init__(
+        self, addresses: list[str], why: str = "", remedy: str = "", is_private: bool = False, may_exist: bool = False
+    ) -> None:
         self.addresses = addresses
         self.why = why
+        self.remedy = remedy
+        """The list of the policy that would let it through."""
         self.is_private = is_private
         """Whether one of the addresses is open only because the owner has named this place."""
         self.may_exist = may_exist
@@ -47,7 +51,7 @@ class Outside:
 
     def __init__(self, loop: Loop, rules: NetworkRules, proxies: ProxyRules) -> None:
         self._loop = loop
-        self._rules = rules
+        self.rules = rules
         self._proxies = proxies
         self._pending: set[Dialling | Tunnel] = set()
         self.resolver = Resolver()
@@ -65,8 +69,8 @@ class Outside:
 
     def check(self, name: str, port: int | None, then: Callable[[Checked], None]) -> None:
         """Call `then` with what may be reached of a name, at a port or at any."""
-        if why := self._rules.refusal(name, port):
-            then(Checked([], f"refused: {why}"))
+        if why := self.rules.refusal(name, port):
+            then(Checked([], f"refused: {why}", self.rules.remedy(name)))
         elif is_address(name):
             then(self._checked(name, port, Found((name,))))
         else:
@@ -85,12 +89,13 @@ class Outside:
         # A proxy chooses the address itself.
         if not kept or (proxy and len(kept) < len(closed)):
             kinds = ", ".join(dict.fromkeys(filter(None, closed.values())))
-            return Checked([], f"refused: it is at an address that agents may not reach ({kinds})")
+            remedy = PRIVATE if any(kind in NAMED for kind in closed.values()) else ""
+            return Checked([], f"refused: it is at an address that agents may not reach ({kinds})", remedy)
         return Checked(kept, is_private=any(closed[address] for address in kept))
 
     def _may_also_be(self, name: str, port: int | None) -> tuple[str, ...]:
         """The kinds of addresses that the owner has allowed by naming this place."""
-        if not self._rules.is_private(name, port):
+        if not self.rules.is_private(name, port):
             return ()
         if name == LOCALHOST:
             return (LOOPBACK,)
@@ -102,7 +107,7 @@ class Outside:
         def checked(found: Checked) -> None:
             proxy = self._proxies.proxy_for(name, port)
             if found.why:
-                then(None, found.why, b"")
+                then(None, found.why, found.remedy, b"")
             # What the owner has named in a private network is not behind a proxy.
             elif proxy and not found.is_private:
                 self._by_proxy(proxy, name, port, then)
@@ -122,11 +127,11 @@ class Outside:
             if result.addresses:
                 self.dial([tcp(address, proxy.port) for address in result.addresses], reached)
             else:
-                then(None, "failed: the proxy's own name could not be looked up", b"")
+                then(None, "failed: the proxy's own name could not be looked up", "", b"")
 
         def reached(one: socket.socket | None, why: str) -> None:
             if one is None:
-                then(None, f"failed: the proxy cannot be reached: {why}", b"")
+                then(None, f"failed: the proxy cannot be reached: {why}", "", b"")
                 return
 
             def answered(early: bytes | None, why: str) -> None:
@@ -142,4 +147,4 @@ class Outside:
 
 
 def _tell(then: Then, one: socket.socket | None, why: str, early: bytes = b"") -> None:
-    then(one, "" if one else f"failed: {why}", early)
+    then(one, "" if one else f"failed: {why}", "", early)

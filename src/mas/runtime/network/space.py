@@ -15,7 +15,7 @@ from mas.runtime.sandbox.system import libc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _EPERM = 1
@@ -82,22 +82,29 @@ def _unshare_as_root() -> None:
         keep_ids(0, os.getegid())
 
 
-def listeners(extra: Iterable[tuple[str, int]]) -> list[int]:
+def listeners(extra: tuple[tuple[str, int], ...]) -> list[int]:
     """Descriptors of the sockets through which all traffic of this namespace goes; `extra` are more to listen at.
 
     The port 0 stands for an address of a private network, which the namespace is given.
     """
-    for number, (address, port) in enumerate(extra, 1):
-        if not port:
-            _add_address(f"lo:{number}", address)
-    extra = [place for place in extra if place[1]]
     straight = [("0.0.0.0", port) for port in STRAIGHT_PORTS]  # noqa: S104 - of a namespace without a way out
-    places = [(LOOPBACK, DOOR_PORT), (LOOPBACK, PROXY_PORT), *straight, *extra, *NAME_SERVERS]
-    found = [_bound(_socket.SOCK_STREAM, place) for place in places]
-    return [*found, *(_bound(_socket.SOCK_DGRAM, place) for place in NAME_SERVERS)]
+    usual = [(LOOPBACK, DOOR_PORT), (LOOPBACK, PROXY_PORT), *straight, *NAME_SERVERS]
+    found = [_bound(_socket.SOCK_STREAM, place) for place in usual]
+    found += [_bound(_socket.SOCK_DGRAM, place) for place in NAME_SERVERS]
+    return [*found, *_more_listeners(extra)]
 
 
-def _add_address(interface: str, address: str) -> None:
+def _more_listeners(extra: tuple[tuple[str, int], ...]) -> list[int]:
+    """Listeners besides the usual ones. An address that was added before is no error."""
+    for address, port in extra:
+        if not port:
+            _add_address(address)
+    return [_bound(_socket.SOCK_STREAM, place) for place in extra if place[1]]
+
+
+def _add_address(address: str) -> None:
+    # A name of its own: the address of a name that is there already would be replaced.
+    interface = f"lo:{_socket.inet_aton(address).hex()}"
     request = interface.encode().ljust(16, b"\0") + _socket.AF_INET.to_bytes(2, "little") + bytes(2)
     request += _socket.inet_aton(address) + bytes(16)
     one = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
@@ -124,10 +131,21 @@ def make_space(
 
     `prepare` is called first by the process that makes a new one.
     """
+    return _make(space, lambda: listeners(extra), prepare)
+
+
+def add_listeners(space: Space, extra: tuple[tuple[str, int], ...]) -> list[int]:
+    """More listeners in a namespace that has some; none, but an `OSError`, if one of them cannot be had."""
+    return _make(space, lambda: _more_listeners(extra), None)[1]
+
+
+def _make(
+    space: Space | None, listen: Callable[[], list[int]], prepare: Callable[[], None] | None
+) -> tuple[Space, list[int]]:
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
-        _make_inside(space, extra, theirs, prepare)
+        _make_inside(space, listen, theirs, prepare)
     theirs.close()
     try:
         words, found = receive(ours)
@@ -147,7 +165,7 @@ def make_space(
 
 def _make_inside(
     space: Space | None,
-    extra: tuple[tuple[str, int], ...],
+    listen: Callable[[], list[int]],
     theirs: _socket.socket,
     prepare: Callable[[], None] | None,
 ) -> None:
@@ -160,7 +178,7 @@ def _make_inside(
         else:
             space.join()
         spaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
-        send(theirs, b"ok", [*spaces, *listeners(extra)])
+        send(theirs, b"ok", [*spaces, *listen()])
     except OSError as error:
         theirs.send((error.strerror or str(error)).encode("utf-8", "replace"))
     finally:
@@ -173,14 +191,14 @@ def send(to: _socket.socket, words: bytes, descriptors: list[int]) -> None:
     to.sendmsg([words], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
 
 
-_MOST_DESCRIPTORS = 250
+MOST_DESCRIPTORS = 250
 _LONGEST_MESSAGE = 1 << 12
 _CLOEXEC_RECEIVED = 0x40000000
 
 
 def receive(from_: _socket.socket) -> tuple[bytes, list[int]]:
     """A message and the descriptors that came with it; both empty at the end."""
-    room = _socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
+    room = _socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
     words, ancillary, _, _ = from_.recvmsg(_LONGEST_MESSAGE, room, _CLOEXEC_RECEIVED)
     found: list[int] = []
     for level, kind, data in ancillary:

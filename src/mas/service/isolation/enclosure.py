@@ -38,7 +38,7 @@ from mas.service.isolation.sights import (
 )
 from mas.service.isolation.tiers import warning
 from mas.service.world import World
-from mas.settings import DEFAULT_PORT
+from mas.settings import DEFAULT_PORT, workspace_policy
 from mas.store.agent.directory import AgentPlace
 from mas.store.server.address import find as find_address
 from mas.store.session.etc_copy import EtcCopy
@@ -75,7 +75,10 @@ _SAYS_ALL = 'isolation.root is "all" in your own configuration'
 
 def policy_of(world: World, run: Run) -> Policy:
     """A run's isolation from all three places: the run, then its team, then the workspace."""
-    return run.policy.under(world.settings.isolation)
+    # `mas network` may have changed these since a server has read the rest.
+    now = workspace_policy(world.settings.root)
+    workspace = world.settings.isolation._replace(allow=now.allow, private=now.private)
+    return run.policy.under(workspace)
 
 
 def limits_of(world: World, run: Run) -> SessionLimits:

@@ -6,30 +6,32 @@ import json
 import os
 from collections.abc import Mapping
 from shutil import which
+from typing import Any
 
 from mas.model.errors import BadInput, NotIsolated
 from mas.model.ids import SessionId
 from mas.model.isolation import Isolation, Mode, NetworkMode, Tier
-from mas.model.launch import NetworkPlan
+from mas.model.launch import NetworkPlan, fields_in
 from mas.model.network import LOCALHOST, is_address, parse_place, places_to_listen
+from mas.runtime.network.applying import apply_rules
 from mas.runtime.network.pasta import PROGRAM as PASTA
 from mas.runtime.sweep import Owner
 from mas.service.isolation.own_config import proxies
 from mas.service.isolation.tiers import Tiers
 from mas.service.world import World
-from mas.store.files.atomic import ensure_directory, write_atomic
+from mas.store.files.atomic import ensure_directory, read_file, write_atomic
 from mas.store.files.descriptors import remove_file
 from mas.store.files.tree import remove_tree
 from mas.store.layout import PRIVATE_DIR, SessionPaths
 from mas.store.server.presence import Presence
+from mas.store.session.network_log import LOG
 
 DOOR_PORT = 7717
 """Where agents with a network of their own reach MAS, at 127.0.0.1."""
 PROXY_PORT = 3128
 """Where they have a proxy."""
-_DIRECTORY = "network"
+_DIRECTORY, _RULES = "network", "rules.json"
 _LEFT_WHEN_KILLED = ("egress.sock", ".space.tmp")
-LOG = "network.jsonl"
 RESOLVER = "resolv.conf"
 NAME_SERVER = (
     b"# What this session reaches: network, allow and private of its policy\nnameserver 127.0.0.53\nsearch .\n"
@@ -90,8 +92,24 @@ class SessionNetwork:
         self._policy = isolation.policy
         self._directory = self._paths.at(".mas", _DIRECTORY)
         self._places = places_to_listen(self._policy.allow, self._policy.private)
-        named = [host for host in self._places if not is_address(host) and host != LOCALHOST]
-        self._fixed = {host: f"{_FIRST_OF_OURS}{number}" for number, host in enumerate(named[:_MOST_WITH_PORTS], 1)}
+        self._fixed = self._addresses()
+
+    def _addresses(self) -> dict[str, str]:
+        """The addresses inside of names with a port of their own; those that were given out since the start stay."""
+        fixed = {str(host): str(address) for host, address in self._rules().get("fixed", {}).items()}
+        ours = (f"{_FIRST_OF_OURS}{number}" for number in range(1, _MOST_WITH_PORTS + 1))
+        free = iter([address for address in ours if address not in fixed.values()])
+        for host in self._places:
+            if host not in fixed and not is_address(host) and host != LOCALHOST and (address := next(free, "")):
+                fixed[host] = address
+        return fixed
+
+    def _rules(self) -> dict[str, Any]:
+        """What the egress process has read last; nothing if there is no such file."""
+        try:
+            return fields_in(os.fsdecode(read_file(os.path.join(self._directory, _RULES))))
+        except (OSError, ValueError):
+            return {}
 
     def empty(self) -> None:
         """Leave nothing of an earlier run; no agent may be running."""
@@ -101,17 +119,21 @@ class SessionNetwork:
         """Write what the egress process and its launchers read."""
         ensure_directory(self._directory, PRIVATE_DIR)
         presence = Presence(self._world.layout, self._world.settings.private_sockets)
+        before = self._rules()
         rules = {
             "mode": self._mode,
             "allow": self._policy.allow,
             "private": self._policy.private,
             "fixed": self._fixed,
+            # Never fewer: what was opened inside stays open until the session stops.
+            "listen": list(dict.fromkeys((*map(tuple, before.get("listen", ())), *self.plan().listen))),
             "log": self._paths.at("logs", LOG),
             "door": presence.agents_socket,
             # It may hold a password: this file is in no agent's view, and in no archive.
-            "proxy": proxies(self._world.settings.environ)[0].as_fields(),
+            # The one of the process that started the session: another command may have another environment.
+            "proxy": before["proxy"] if "proxy" in before else proxies(self._world.settings.environ)[0].as_fields(),
         }
-        write_atomic(os.path.join(self._directory, "rules.json"), json.dumps(rules).encode())
+        write_atomic(os.path.join(self._directory, _RULES), json.dumps(rules).encode())
         write_atomic(self._name_servers, NAME_SERVER, 0o644)
 
     def plan(self) -> NetworkPlan:
@@ -128,6 +150,11 @@ class SessionNetwork:
             raise NotIsolated("Agents cannot have the network full: pasta is not installed", "apt install passt")
         mark = Owner(self._session_id, self._world.layout.home()).number_of_no_agent
         return NetworkPlan(directory=self._directory, listen=tuple(listen), pasta=pasta, mark=mark)
+
+    def apply(self) -> str:
+        """Have the running egress process use the policy; returns why not all of it, empty if it does."""
+        self.furnish()
+        return apply_rules(self._directory)
 
     def files(self) -> tuple[tuple[str, str], ...]:
         """What agents see in the place of the machine's own files."""

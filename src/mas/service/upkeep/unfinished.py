@@ -140,6 +140,16 @@ def _finish_rename(world: World, intent: Intent, session_id: SessionId) -> None:
     save_named(world, register(world, session)[0])
 
 
+def _finish_network(world: World, intent: Intent, session_id: SessionId) -> None:
+    """What the session's own configuration allows holds, whatever of it was done."""
+    from mas.service.isolation.allowing import settle_network
+
+    try:
+        settle_network(world, session_id)
+    except (Corrupt, NoSession):
+        return
+
+
 def _finish_purge(world: World, intent: Intent, session_id: SessionId) -> None:
     world.archives.drop_half(session_id)
 
@@ -175,6 +185,7 @@ _FINISH: dict[str, Callable[[World, Intent, SessionId], None]] = {
     "delete": _finish_delete,
     "undelete": _finish_undelete,
     "rename": _finish_rename,
+    "network": _finish_network,
     "purge": _finish_purge,
     "read": _nothing,
     "damage": _finish_repair,
