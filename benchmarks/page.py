@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from statistics import median, quantiles
 
 import psutil
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import TimeoutError as TimedOut
 from tests.served import Served
 from tests.web.browser import MISSING, how_to_launch
 from tests.web.room import Room
@@ -25,6 +27,7 @@ _PATIENCE = 120_000
 _AGENTS = 13
 _SLOWER = 6
 _LOOK_AGAIN = 0.01
+_TAIL = 200
 _SHOWS = "(text) => document.querySelector('.whole .xterm-rows')?.textContent.includes(text)"
 # The moment, since the page was asked for, at which every tile is live and shows something.
 _ALL_LIVE = f"""() => {{
@@ -133,7 +136,7 @@ def _floods(effort: Effort, browser: Browser) -> Iterator[Row]:
                 with memory.watched():
                     took, floor = in_turns(
                         effort.repeats(4),
-                        lambda: _flood(page, next(floods)),
+                        lambda: _flood(page, next(floods), site.session(session, "logs", "agent-00.log")),
                         lambda: flood_watched(viewer, next(bare_floods)),
                     )
                 yield Row(f"{MB} MB printed until the page shows the end{how}", took, "a bare WebSocket", floor)
@@ -144,10 +147,20 @@ def _floods(effort: Effort, browser: Browser) -> Iterator[Row]:
         site.mas("stop", "--all")
 
 
-def _flood(page: Page, number: int) -> float:
+def _flood(page: Page, number: int, log: str) -> float:
     begun = time.perf_counter()
     page.keyboard.press("Enter")
-    page.wait_for_function(_SHOWS, arg=f"flood-over {number}.")
+    try:
+        page.wait_for_function(_SHOWS, arg=f"flood-over {number}.")
+    except TimedOut as error:
+        # Which of the two it was: the key did not come to the program, or its end not to the page.
+        with open(log, "rb") as file:
+            file.seek(-_TAIL, os.SEEK_END)
+            printed = file.read()
+        shown = page.evaluate("document.querySelector('.whole')?.innerText.slice(-500)")
+        raise RuntimeError(
+            f"flood {number} is not over: the program printed {printed!r}, the page {shown!r}"
+        ) from error
     return time.perf_counter() - begun
 
 

@@ -165,8 +165,7 @@ class Viewer:
         look = await self._hall.ask(terminal.look)
         screen = await self._hall.ask(terminal.snapshot)
         await self._room(len(screen.data))
-        await self._outlet.send({"type": "screen", "columns": screen.columns, "rows": screen.rows}, screen.data)
-        self._sent += len(screen.data)
+        await self._send({"type": "screen", "columns": screen.columns, "rows": screen.rows}, screen.data)
         if look.ended:
             await self._outlet.send(_end(look))
         return _Shown(look.run, (screen.columns, screen.rows), look.ended, screen.position)
@@ -184,8 +183,7 @@ class Viewer:
                 return
             position = piece.position
             if piece.data:
-                await self._outlet.send(None, piece.data)
-                self._sent += len(piece.data)
+                await self._send(None, piece.data)
                 quiet_until = time.monotonic() + _COALESCE
             elif looks.ending:
                 # All it printed was sent; its pane, if it still has one, shows how it exited.
@@ -202,6 +200,11 @@ class Viewer:
             elif not piece.data:
                 await waker.wait(looks.at - time.monotonic())
                 await asyncio.sleep(quiet_until - time.monotonic())
+
+    async def _send(self, fields: dict[str, Any] | None, data: bytes) -> None:
+        # Counted first: the viewer may have drawn them, and said so, before the call that sends them returns.
+        self._sent += len(data)
+        await self._outlet.send(fields, data)
 
     async def _looked(self, terminal: Terminal) -> Look | None:
         try:
