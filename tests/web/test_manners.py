@@ -41,7 +41,15 @@ def test_everybody_can_use_it(room: Room, team: str, scheme: Any) -> None:
     own = ("sessions", team)
     places = ((), ("new",), ("approvals",), ("server",), own, (*own, "team", agent), (*own, "messages"))
     role, recording = (*own, "files", "unit", agent, "ROLE.md"), (*own, "files", "logs", f"agent-{agent}.cast")
-    for place in (*places, (*own, "files", "workflows"), role, recording, (*own, "numbers"), ("nowhere",)):
+    for place in (
+        *places,
+        (*own, "files", "workflows"),
+        role,
+        recording,
+        (*own, "network"),
+        (*own, "numbers"),
+        ("nowhere",),
+    ):
         room.go(*place)
         expect(room.page.get_by_role("heading").first).to_be_visible()
         expect(room.page.get_by_text("Loading")).to_have_count(0)

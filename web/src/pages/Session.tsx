@@ -1,4 +1,4 @@
-// One session: its team, messages, files and numbers.
+// One session: its team, messages, files, network and numbers.
 
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Count, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
@@ -16,6 +16,7 @@ import { FilesView } from "./Files.tsx";
 import { MessagesView } from "./Messages.tsx";
 import { TeamView } from "./Team.tsx";
 
+const NetworkView = later(() => import("./Network.tsx"));
 const NumbersView = later(() => import("./Numbers.tsx"));
 
 type Here = Extract<Route, { page: "session" }>;
@@ -23,6 +24,7 @@ const TABS: readonly [Tab, string][] = [
   ["team", "Team"],
   ["messages", "Messages"],
   ["files", "Files"],
+  ["network", "Network"],
   ["numbers", "Usage"],
 ];
 
@@ -102,6 +104,7 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
       {screens && route.tab === "team" && agent && <AgentView key={agent.id} agent={agent} detail={detail} session={session} screens={screens} />}
       {route.tab === "messages" && <MessagesView session={session} detail={detail} />}
       {route.tab === "files" && <FilesView detail={detail} file={route.file} />}
+      {route.tab === "network" && <NetworkView session={session} />}
       {route.tab === "numbers" && <NumbersView session={session} />}
       {composing !== null && <ComposerDialog session={session} detail={detail} target={composing} close={() => setComposing(null)} />}
     </div>

@@ -11,6 +11,7 @@ import type {
   MasEvent,
   Message,
   MessageList,
+  NetworkView,
   SessionDetail,
   SessionInfo,
   SessionList,
@@ -25,6 +26,7 @@ const SOON = 150;
 // Numbers cost the server more than lists do.
 const STATS_SOON = 1000;
 const FIRST_MESSAGES = 500;
+const FIRST_REQUESTS = 300;
 // The API returns no more than these at once.
 const MOST_MESSAGES = 10_000;
 const MOST_WARNINGS = 100;
@@ -43,10 +45,12 @@ export class Watched {
   /** The newest, and how many there are in all. */
   readonly messages = new Cell<Loaded<Message[]>>(LOADING);
   readonly total = new Cell(0);
+  readonly network = new Cell<Loaded<NetworkView>>(LOADING);
   /** The last message that was sent or delivered, for the drawing. */
   readonly moved = new Cell<{ from: string; to: string[]; id: string; at: number } | null>(null);
   readonly loadDetail: Soon;
   readonly loadMessages: Soon;
+  readonly loadNetwork: Soon;
   watchers = 0;
   private most = FIRST_MESSAGES;
   /** For each load without an answer yet, the events since it began. */
@@ -58,6 +62,7 @@ export class Watched {
   ) {
     this.loadDetail = new Soon(() => this.fetchDetail(), SOON);
     this.loadMessages = new Soon(() => this.fetchMessages(), SOON);
+    this.loadNetwork = new Soon(() => this.fetchNetwork(), STATS_SOON);
   }
 
   async fetchDetail(): Promise<void> {
@@ -70,6 +75,10 @@ export class Watched {
       this.total.set(page.total);
       return page.messages;
     });
+  }
+
+  async fetchNetwork(): Promise<void> {
+    await this.look(this.network, () => this.api.get<NetworkView>(path`/sessions/${this.id}/network`, { limit: FIRST_REQUESTS }));
   }
 
   /** Load twice as many messages. */
@@ -99,6 +108,7 @@ export class Watched {
     if (event.event === "agent") this.changeAgent(event, agentFields(event));
     else if (event.event === "report") this.changeAgent(event, { report: event.text });
     else if (event.event === "message") this.changeMessage(event);
+    else if (event.event === "network" && this.network.isWatched) this.loadNetwork.ask();
     else if (event.event === "session") this.loadDetail.ask();
   }
 
@@ -176,6 +186,7 @@ export class Live implements Hearing {
     for (const session of this.watched.values()) {
       session.loadDetail.ask();
       if (session.messages.get() !== LOADING) session.loadMessages.ask();
+      if (session.network.isWatched) session.loadNetwork.ask();
     }
   }
 

@@ -1,6 +1,6 @@
 // Where in the page one is: the part of the address behind `#`, which no server sees.
 
-export type Tab = "team" | "messages" | "files" | "numbers";
+export type Tab = "team" | "messages" | "files" | "network" | "numbers";
 
 export type Route =
   | { page: "sessions" }
@@ -10,7 +10,7 @@ export type Route =
   | { page: "session"; id: string; tab: Tab; agent: string | null; file: string }
   | { page: "nowhere" };
 
-const TABS: readonly string[] = ["team", "messages", "files", "numbers"];
+const TABS: readonly string[] = ["team", "messages", "files", "network", "numbers"];
 const PLAIN: Record<string, Route> = {
   "": { page: "sessions" },
   new: { page: "new" },
