@@ -103,6 +103,8 @@ class ServerParts(NamedTuple):
     watch_disk: Callable[[], None]
     finish_work: Callable[[], None]
     """Finish what a killed or failed command left half-done."""
+    tidy_forwards: Callable[[], None]
+    """Forget the forwards that have ended."""
     retain: Callable[[], None]
     """Do what the retention policy says, as it is in `config.json` by now."""
     tell_turns: Callable[[SessionId, str], bool]
@@ -116,6 +118,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     from mas.runtime.servers import raise_descriptor_limit
     from mas.service.agents.turns import tell_turns
     from mas.service.browsers import Browsers
+    from mas.service.forwards import Forwards
     from mas.service.isolation.disk import watch
     from mas.service.messages.courier import Courier
     from mas.service.upkeep.reconcile import finish_work
@@ -132,6 +135,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
     # Those of a server that was killed.
     end_orphans(settings.user_socket, settings.private_sockets, world.layout.sockets)
     courier = Courier(world)
+    forwards = Forwards(world)
 
     def finish() -> None:
         finish_work(world)
@@ -143,7 +147,7 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
         access.make_secrets()
         KnownWorkspaces(settings.environ).add(settings.root)
         yield ServerParts(
-            mas=LocalMas(world, courier),
+            mas=LocalMas(world, courier, forwards),
             courier=courier,
             access=access,
             browsers=Browsers(Secrets(world.layout), BrowserFile(world.layout), time.time, elapsed),
@@ -152,10 +156,12 @@ def open_server(workspace: str | None = None) -> Iterator[ServerParts]:
             log=world.logs.api,
             watch_disk=lambda: watch(world),
             finish_work=finish,
+            tidy_forwards=forwards.tidy,
             retain=lambda: retain_quietly(world._replace(settings=load_settings(settings.root))),
             tell_turns=partial(tell_turns, world),
         )
     finally:
+        forwards.close()
         courier.close()
         connections.close()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import threading
 import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 _KEPT: list[socket.socket] = []
@@ -16,6 +20,83 @@ def bind(port: int, host: str = "127.0.0.1") -> str:
     one = socket.create_server((host, port))
     _KEPT.append(one)
     return "bound"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers with the request that came."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = json.dumps({"path": self.path, "headers": dict(self.headers)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html" if self.path.startswith("/page") else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+def serve(port: int, host: str = "127.0.0.1") -> str:
+    """A web server, as a dev server is."""
+
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        request_queue_size = 256
+        daemon_threads = True
+
+    server = Server((host, port), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return "serving"
+
+
+def greet(port: int) -> str:
+    """A server that speaks first, and then says whatever it hears."""
+
+    def talk(one: socket.socket) -> None:
+        one.sendall(b"hello\n")
+        while data := one.recv(1 << 16):
+            one.sendall(data)
+        one.sendall(b"goodbye\n")
+
+    return _serve_each(port, talk)
+
+
+def listen(port: int) -> str:
+    """A server that waits until it is spoken to, and then says whatever it hears."""
+
+    def talk(one: socket.socket) -> None:
+        while data := one.recv(1 << 16):
+            one.sendall(data)
+
+    return _serve_each(port, talk)
+
+
+def flood(port: int) -> str:
+    """A server that sends without end."""
+
+    def talk(one: socket.socket) -> None:
+        while True:
+            one.sendall(bytes(1 << 16))
+
+    return _serve_each(port, talk)
+
+
+def _serve_each(port: int, talk: Callable[[socket.socket], None]) -> str:
+    listener = socket.create_server(("127.0.0.1", port), backlog=256)
+
+    def one_of_many(one: socket.socket) -> None:
+        with one, contextlib.suppress(OSError):
+            talk(one)
+
+    def accept() -> None:
+        while True:
+            threading.Thread(target=one_of_many, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return "serving"
 
 
 def connect(host: str, port: int) -> str:
@@ -53,7 +134,8 @@ def read(path: str) -> str:
 
 
 WORDS: dict[str, Any] = {
-    word.__name__: word for word in (unix, bind, connect, resolve, namespace, interfaces, environment, read)
+    word.__name__: word
+    for word in (unix, bind, connect, resolve, namespace, interfaces, environment, read, serve, greet, listen, flood)
 }
 
 

@@ -76,7 +76,7 @@ def _checked(ground: Ground, run: Callable[[Door], None]) -> None:
     try:
         run(door)
         egress = door.egress
-        assert (egress._out, egress._to_mas, egress._name_streams, egress._joins) == (0, 0, 0, set())
+        assert (egress._out, egress._to_mas, egress._name_streams, len(egress._joins)) == (0, 0, 0, 0)
         assert all(one.is_over for one in egress._visits)
         assert set(egress.loop._watched) == {egress._door.fileno(), egress.outside.resolver.wake}
     finally:

@@ -909,3 +909,22 @@ def test_a_self_report_is_kept_sent_as_an_event_and_forgotten_on_restart(mas: Ma
     assert mas.agents(session)[0].report == "done"
     assert mas.restore(session).agents[0].report is None
     assert mas.agents(session)[0].report is None
+
+
+def test_a_session_in_a_shared_network_has_its_ports_without_forwards(mas: Mas) -> None:
+    session = SessionId(mas.start(SOLO).session_id)
+    assert mas.ports(session).network == "shared"
+    found = mas.forward(session, 3000)
+    assert (found.local, found.url) == (3000, f"http://3000-{session[:8]}.localhost:3000/")
+    assert mas.forwards(session) == ()
+    with pytest.raises(NotFound):
+        mas.end_forward(session, 3000)
+    mas.stop(session)
+    for look in (mas.ports, lambda session: mas.forward(session, 3000)):
+        with pytest.raises(Conflict, match="is not running"):
+            look(session)
+    for ask in (mas.ports, mas.forwards, lambda session: mas.forward(session, 3000)):
+        with pytest.raises(NoSession):
+            ask(UNKNOWN)
+    with pytest.raises(BadInput):
+        mas.forward(session, 65536)

@@ -31,7 +31,7 @@ from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 GROUPS = {
     "A session's life": "up init start teams list show stop restore",
     "Working with agents": "attach send ask wait inbox approvals approve deny restart-agent output transcript"
-    " report logs network env",
+    " report logs network forward env",
     "Server and API": "serve url token keys mcp",
     "Maintenance": "clone rename archive unarchive delete undelete prune migrate stats doctor repair completion"
     " version",

@@ -15,6 +15,7 @@ from mas.model.catalog import ProviderList, ProviderView, TeamList, TeamView
 from mas.model.errors import BadInput, NoServer, NoSession, NotSignedIn
 from mas.model.event import EventPage, parse_event
 from mas.model.files import FileListing, FilePart
+from mas.model.forwards import Forward, ForwardList, PortList
 from mas.model.ids import SessionId, find_session, is_session_id, parse_reference
 from mas.model.isolation import TierView
 from mas.model.message import MessageCounts, MessageList, Sent, Waited, parse_message
@@ -42,6 +43,7 @@ _AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LARGEST_PART = 4 << 20
 _MOST_LINES = 100_000
 _LONGEST_WAIT = 60.0
+_LOOK_AGAIN = 1.0
 
 
 class RemoteMas:
@@ -328,6 +330,25 @@ class RemoteMas:
         raise BadInput(
             "A session opens in tmux only on its own machine", f"on the server's machine: mas attach {words}"
         )
+
+    def ports(self, session_id: SessionId) -> PortList:
+        return self._get(PortList, _session(session_id, "ports"))
+
+    def forward(self, session_id: SessionId, port: int, local: int | None = None, any_user: bool = False) -> Forward:
+        """As with `LocalMas`, on the server's machine; the server keeps it."""
+        body = {"port": port, "local": local, "anyUser": any_user}
+        return self._post(Forward, _session(session_id, "forwards"), body)
+
+    def forwards(self, session_id: SessionId) -> tuple[Forward, ...]:
+        return self._get(ForwardList, _session(session_id, "forwards")).forwards
+
+    def end_forward(self, session_id: SessionId, port: int) -> Forward:
+        return self._ask(Forward, "DELETE", _session(session_id, "forwards", str(port)))
+
+    def wait_for_forward(self, session_id: SessionId, port: int) -> None:
+        """Ask until the server keeps it no longer."""
+        while any(one.port == port for one in self.forwards(session_id)):
+            time.sleep(_LOOK_AGAIN)
 
     def _gone(self, reference: str, status: Gone) -> SessionId:
         """The archived or deleted session that `reference` means."""

@@ -20,6 +20,7 @@ from mas.http import (
     browser,
     events,
     files,
+    forwards,
     maintenance,
     messages,
     network,
@@ -43,7 +44,21 @@ _BETWEEN_DISK_LOOKS = 5.0
 # How long a server that starts waits for work that was cut short to be finished.
 _FOR_RECOVERY = 10.0
 _BETWEEN_RETENTIONS = 600.0
-_GROUPS = (runs, sessions, agents, approvals, messages, files, network, events, terminal, maintenance, about, browser)
+_GROUPS = (
+    runs,
+    sessions,
+    agents,
+    approvals,
+    messages,
+    files,
+    network,
+    forwards,
+    events,
+    terminal,
+    maintenance,
+    about,
+    browser,
+)
 
 
 class Door(Protocol):
@@ -91,6 +106,7 @@ async def _running(app: FastAPI, server: ServerState, doors: Doors) -> AsyncIter
     supervisor.start_every(_BETWEEN_ROUNDS, "courier", server.rounds.go)
     supervisor.start_every(_BETWEEN_DISK_LOOKS, "disk", workspace.watch_disk)
     supervisor.start_every(_BETWEEN_ROUNDS, "recovery", workspace.finish_work)
+    supervisor.start_every(_BETWEEN_ROUNDS, "forwards", workspace.tidy_forwards)
     supervisor.start_every(_BETWEEN_RETENTIONS, "retention", workspace.retain)
     for path, make in doors.items():
         door = make(server.mas, server.waiters, server.threads)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from mas.model.forwards import LARGEST_PORT
 from mas.model.message import LARGEST, DeliveryState, Until
 from mas.model.network_view import PlaceList
 from mas.model.schema import reference_to
@@ -103,6 +104,17 @@ class NetworkBody(Body):
         Field(min_length=1, max_length=250, description="`git.example.com`, `*.example.com`, `db.example.com:5432`"),
     ]
     remove: bool = False
+
+
+_Port = Annotated[int, Field(ge=1, le=LARGEST_PORT)]
+
+
+class ForwardBody(Body):
+    """The port inside a session's network that a forward leads to."""
+
+    port: _Port
+    local: Annotated[_Port | None, Field(description="The port of the server's machine; default: a free one")] = None
+    any_user: Annotated[bool, Field(description="For programs of all users of the machine")] = False
 
 
 class PruneBody(Body):

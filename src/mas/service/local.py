@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mas.model.catalog import ProviderView, TeamView
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
+    from mas.model.forwards import Forward, PortList
     from mas.model.isolation import TierView
     from mas.model.message import MessageList, Sent, Waited
     from mas.model.network_view import NetworkChange, NetworkView, PlaceList
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mas.model.views import AgentView, SessionDetail, SessionInfo, SessionList
     from mas.service.agents.local_terminal import WatchedTeams
     from mas.service.agents.terminal import Terminal
+    from mas.service.forwards import Forwards
     from mas.service.messages.courier import Courier
     from mas.service.upkeep.prune import PrunePolicy
 
@@ -48,8 +50,9 @@ _MOMENT = 1.0
 class LocalMas:
     """`Mas` on the disk and the tmux of this machine."""
 
-    def __init__(self, world: World, courier: Courier | None = None) -> None:
+    def __init__(self, world: World, courier: Courier | None = None, forwards: Forwards | None = None) -> None:
         self._world = world
+        self._made_forwards = forwards
         self._is_server = courier is not None
         self._made_courier = courier
         self._made_terminals: WatchedTeams | None = None
@@ -71,6 +74,15 @@ class LocalMas:
             if self._made_terminals is None:
                 self._made_terminals = WatchedTeams(self._world)
             return self._made_terminals
+
+    def _forwards(self) -> Forwards:
+        """The forwards that this process keeps."""
+        from mas.service.forwards import Forwards
+
+        with self._making:
+            if self._made_forwards is None:
+                self._made_forwards = Forwards(self._world)
+            return self._made_forwards
 
     @contextmanager
     def _entered(self) -> Iterator[World]:
@@ -392,6 +404,25 @@ class LocalMas:
 
         with self._ready() as world:
             output.attach(world, session_id, agent)
+
+    def ports(self, session_id: SessionId) -> PortList:
+        with self._ready():
+            return self._forwards().ports(session_id)
+
+    def forward(self, session_id: SessionId, port: int, local: int | None = None, any_user: bool = False) -> Forward:
+        with self._ready():
+            return self._forwards().open(session_id, port, local, any_user)
+
+    def forwards(self, session_id: SessionId) -> tuple[Forward, ...]:
+        with self._ready() as world:
+            world.records.load(session_id)
+            return self._forwards().list(session_id)
+
+    def end_forward(self, session_id: SessionId, port: int) -> Forward:
+        return self._forwards().end(session_id, port)
+
+    def wait_for_forward(self, session_id: SessionId, port: int) -> None:
+        self._forwards().wait(session_id, port)
 
 
 def _gone(world: World, session_id: SessionId, status: Gone) -> SessionInfo:

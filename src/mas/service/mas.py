@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mas.model.catalog import ProviderView, TeamView
     from mas.model.event import EventPage
     from mas.model.files import FileListing, FilePart
+    from mas.model.forwards import Forward, PortList
     from mas.model.ids import SessionId
     from mas.model.isolation import TierView
     from mas.model.message import MessageList, Sent, Waited
@@ -263,4 +264,28 @@ class Mas(Protocol):
 
     def attach(self, session_id: SessionId, agent: str | None) -> None:
         """Hand the terminal over to the session. Does not return."""
+        ...
+
+    def ports(self, session_id: SessionId) -> PortList:
+        """The ports that programs of the session listen at; `Conflict` if it is not running."""
+        ...
+
+    def forward(self, session_id: SessionId, port: int, local: int | None = None, any_user: bool = False) -> Forward:
+        """Have a port of this machine, on loopback, lead to a port inside the session's network.
+
+        It is `local`, or any free one, and only for programs of this user unless `any_user`. It ends with the session,
+        and with the process that keeps it. Asked for the same port again, it returns the one that is open.
+        """
+        ...
+
+    def forwards(self, session_id: SessionId) -> tuple[Forward, ...]:
+        """The open forwards of a session that this process keeps."""
+        ...
+
+    def end_forward(self, session_id: SessionId, port: int) -> Forward:
+        """Close a forward and all its connections; `NotFound` if there is none."""
+        ...
+
+    def wait_for_forward(self, session_id: SessionId, port: int) -> None:
+        """Wait until a forward that this process keeps has ended."""
         ...

@@ -21,9 +21,15 @@ class Dialling:
     """Tries one address after the other, and calls `then` with the connection, or None and why not."""
 
     def __init__(
-        self, loop: Loop, addresses: list[tuple[int, object]], then: Callable[[socket.socket | None, str], None]
+        self,
+        loop: Loop,
+        addresses: list[tuple[int, object]],
+        then: Callable[[socket.socket | None, str], None],
+        make: Callable[[int], socket.socket] | None = None,
     ) -> None:
+        """`make` makes the socket of a family, in a namespace where the addresses mean something; default: here."""
         self._loop = loop
+        self._make = make or _make_here
         self._left = addresses
         self._then = then
         self._socket: socket.socket | None = None
@@ -35,7 +41,7 @@ class Dialling:
         """Try the next address."""
         while self._left:
             family, address = self._left.pop(0)
-            one = socket.socket(family, socket.SOCK_STREAM)
+            one = self._make(family)
             one.setblocking(False)
             code = one.connect_ex(address)  # type: ignore[arg-type] # as the family has it
             if code in (0, errno.EINPROGRESS):
@@ -51,6 +57,11 @@ class Dialling:
         """This address takes too long."""
         self._drop("no answer")
         self.start()
+
+    def cancel(self) -> None:
+        """Stop, and call nothing. Cancelling what is over is fine."""
+        self._drop("")
+        self.is_over = True
 
     def _ready(self, _: int) -> None:
         assert self._socket is not None
@@ -77,6 +88,10 @@ class Dialling:
     def _finish(self, one: socket.socket | None) -> None:
         self.is_over = True
         self._then(one, "" if one else self._why)
+
+
+def _make_here(family: int) -> socket.socket:
+    return socket.socket(family, socket.SOCK_STREAM)
 
 
 def tcp(address: str, port: int) -> tuple[int, object]:

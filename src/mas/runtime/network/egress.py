@@ -8,7 +8,6 @@ and a connection is made to the very address that was checked.
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import struct
 import time
@@ -19,7 +18,7 @@ from mas.model.proxy import rules_in
 from mas.runtime.network.asked import UNKNOWN, Agents, AskedLog
 from mas.runtime.network.hold import APPLY, REFUSED, SOCKET
 from mas.runtime.network.inner_proxy import ProxyRequest, ProxyVisit, refuse, why_not
-from mas.runtime.network.joining import IN, Join, Loop, reset
+from mas.runtime.network.joining import IN, Joins, Loop, allow_descriptors, reset
 from mas.runtime.network.name_stream import NameStream
 from mas.runtime.network.names import AAAA, FAILED, LONGEST_QUERY, NO_NAME, OK, A, Names, answer, parse_question
 from mas.runtime.network.outside import Checked, Outside
@@ -48,8 +47,8 @@ _MOST_NAME_STREAMS, _MOST_RELAYED = 64, 256
 _FILES = 4096
 _OF_OUR_OWN = 64
 _AT_ONCE = 64
-# How long a connection may be silent; one that has ended on one side; and how often that is looked at.
-_SILENT, _HALF_SILENT, _LOOK = 2 * 3600.0, 600.0, 30.0
+# How often silent connections are looked for.
+_LOOK = 30.0
 # How soon the first launcher must come.
 _FIRST = 30.0
 # How many refusals are reported as events in a minute; all of them are in the log.
@@ -59,7 +58,7 @@ _REFUSED = "refused: "
 
 def main(directory: str, descriptors: list[int]) -> int:
     """Serve until no launcher is left."""
-    files = _allow_descriptors()
+    files = allow_descriptors(_FILES)
     Egress(directory, _rules_in(directory), descriptors, files).run()
     return 0
 
@@ -67,15 +66,6 @@ def main(directory: str, descriptors: list[int]) -> int:
 def _rules_in(directory: str) -> dict[str, Any]:
     with open(os.path.join(directory, _RULES), "rb") as file:
         return fields_in(os.fsdecode(file.read()))
-
-
-def _allow_descriptors() -> int:
-    """Have as many as are needed, if that is allowed; returns how many there are."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-    if soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return max(soft, most)
 
 
 class Egress:
@@ -101,7 +91,7 @@ class Egress:
             os.set_inheritable(fd, False)
         self._launchers: dict[int, socket.socket] = {}
         self._had_one = False
-        self._joins: set[Join] = set()
+        self._joins = Joins(self.loop)
         self._to_mas = 0
         # Where agents reach public addresses themselves, they must know them.
         self._is_full = self.rules.mode == "full"
@@ -143,7 +133,7 @@ class Egress:
             self._visits = {one for one in self._visits if not one.is_over}
             if now - looked > _LOOK:
                 looked = now
-                self._close_silent(now)
+                self._joins.close_silent(now)
         if self._pasta:
             end_pasta(self._pasta)
         try:
@@ -173,11 +163,6 @@ class Egress:
         if not self._had_one:
             return 1.0
         return _LOOK if self._joins else -1.0
-
-    def _close_silent(self, now: float) -> None:
-        for join in list(self._joins):
-            if now - join.used > (_HALF_SILENT if join.is_half else _SILENT):
-                join.close()
 
     # --- launchers
 
@@ -336,7 +321,7 @@ class Egress:
                 over()
                 reset(inner)
             else:
-                self._join(inner, outer, over)
+                self._joins.add(inner, outer, over)
 
         self.outside.dial(list(self._servers), connected)
 
@@ -439,25 +424,9 @@ class Egress:
                 over()
                 failed(why, remedy)
             else:
-                self._join(inner, outer, over, asked.to_place, asked.to_program + early)
+                self._joins.add(inner, outer, over, asked.to_place, asked.to_program + early)
 
         self.outside.connect(name, port, then)
-
-    def _join(
-        self,
-        inner: socket.socket,
-        outer: socket.socket,
-        over: Callable[[], None],
-        to_outer: bytes = b"",
-        to_inner: bytes = b"",
-    ) -> None:
-        def closed(join: Join) -> None:
-            self._joins.discard(join)
-            over()
-
-        join = Join(self.loop, inner, outer, closed)
-        self._joins.add(join)
-        join.start(to_outer, to_inner)
 
     def _to_server(self, inner: socket.socket) -> None:
         """Join with MAS's server, by its socket for agents."""
@@ -474,7 +443,7 @@ class Egress:
                 over()
                 reset(inner)
                 return
-            self._join(inner, outer, over)
+            self._joins.add(inner, outer, over)
 
         self.outside.dial([(socket.AF_UNIX, self._config["door"])], connected)
 

@@ -28,7 +28,6 @@ APPLY = b"rules"
 """What MAS sends after it has written other rules; the reply begins with the same word, and then has what failed."""
 REFUSED = b"refused\0"
 """Before what was refused, in a message to a launcher: agent, name, port, why, and the list that would allow it."""
-# The process, which of its descriptors are the namespaces, and their inodes.
 _SPACE = "space"
 _LOCK = "lock"
 _ERRORS = "errors.log"
@@ -144,7 +143,7 @@ class Network:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
             connection.connect(_path(self._directory, SOCKET))
-            found = _space_at(self._directory)
+            found = space_at(self._directory)
             if space is not None:
                 same = os.fstat(found.net).st_ino == os.fstat(space.net).st_ino
                 found.close()
@@ -266,18 +265,27 @@ def _note_space(directory: int, space: Space) -> None:
     os.rename(half, _SPACE, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def _space_at(directory: int) -> Space:
-    """The namespaces that the running egress process has open; `Lost` if it has exited meanwhile."""
+def egress_of(directory: int) -> list[int]:
+    """The egress process, which of its descriptors are the user and the network namespace, and their inodes."""
     fd = os.open(_SPACE, os.O_RDONLY | SAFE, dir_fd=directory)
     words = os.read(fd, 256).split()
     os.close(fd)
+    try:
+        pid, user, net, user_inode, net_inode = map(int, words)
+    except ValueError:
+        raise Lost(3, "the session's network is not known") from None
+    return [pid, user, net, user_inode, net_inode]
+
+
+def space_at(directory: int) -> Space:
+    """The namespaces that the running egress process has open; `Lost` if it has exited meanwhile."""
+    pid, user, net, *inodes = egress_of(directory)
     opened: list[int] = []
     try:
-        pid, user, net, *inodes = map(int, words)
         opened += [os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC) for number in (user, net)]
         if [os.fstat(one).st_ino for one in opened] != inodes:
             raise Lost(3, "it has exited")
-    except (OSError, ValueError) as error:
+    except OSError as error:
         for one in opened:
             os.close(one)
         raise Lost(3, f"the session's network cannot be opened: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import select
 import socket
 import time
@@ -16,6 +17,8 @@ _BLOCK = 1 << 16
 # How much of one direction may wait for its reader before its writer has to wait, too.
 _HELD = 1 << 18
 IN, OUT = select.EPOLLIN, select.EPOLLOUT
+# How long joined connections may be silent, and how long if one of them has ended.
+_SILENT, _HALF_SILENT = 2 * 3600.0, 600.0
 
 
 class Loop:
@@ -151,6 +154,50 @@ class Join:
             events = 0 if side.ended or len(other.to_write) >= _HELD else IN
             events |= OUT if side.to_write else 0
             self._loop.watch(side.socket.fileno(), events, self._handlers[side is self._sides[1]])
+
+
+class Joins:
+    """All joined connections of a process."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._open: set[Join] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(
+        self,
+        inner: socket.socket,
+        outer: socket.socket,
+        over: Callable[[], None],
+        to_outer: bytes = b"",
+        to_inner: bytes = b"",
+    ) -> None:
+        """Join two connections, with what is known already; `over` is called once both are closed."""
+
+        def closed(join: Join) -> None:
+            self._open.discard(join)
+            over()
+
+        join = Join(self._loop, inner, outer, closed)
+        self._open.add(join)
+        join.start(to_outer, to_inner)
+
+    def close_silent(self, now: float) -> None:
+        """Close those through which nothing went for long."""
+        for join in list(self._open):
+            if now - join.used > (_HALF_SILENT if join.is_half else _SILENT):
+                join.close()
+
+
+def allow_descriptors(wanted: int) -> int:
+    """Have as many as are wanted, if that is allowed; returns how many there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(soft, most)
 
 
 def _sent(to: socket.socket, data: bytes | bytearray) -> int:
