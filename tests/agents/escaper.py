@@ -1,6 +1,7 @@
 """Starts daemons that shed all that shows where they are from: parents, session, terminal, variables, directory.
 
-With `shed` it first tries to change the limit that marks it.
+With `shed` it first tries to change the limit that marks it. With `storm` they never stay the same process: each
+forks another and exits, again and again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,23 @@ def daemon(seconds: str, until_then: int) -> None:
     os.chdir("/")
     os.closerange(0, until_then)
     os.closerange(until_then + 1, 100)
+    if "storm" in sys.argv:
+        os.close(until_then)
+        storm()
     os.execve("/bin/sleep", ["sleep", seconds], {})
+
+
+def storm() -> None:
+    """Be another process every few milliseconds, until none more can be made."""
+    os.environ.clear()
+    while True:
+        time.sleep(random.random() * 0.004)
+        try:
+            if os.fork():
+                os._exit(0)
+        except OSError:
+            continue
+        os.setsid()
 
 
 def result(answer: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -225,6 +226,51 @@ def test_a_session_that_is_restored_has_a_network_again(site: Site) -> None:
     site.mas("stop", team.id)
     site.mas("restore", team.id, env={"MAS_ISOLATION": "A"})
     assert team.ask("21", "interfaces") == ["lo"]
+
+
+def test_a_session_of_the_version_before_has_the_walls_of_this_one_once_it_is_restored(site: Site) -> None:
+    """Its files know nothing of networks, marks or a listed root."""
+    team = Team(site)
+    site.mas("stop", team.id)
+    newer = {"network", "root", "links", "copies", "connect", "system_calls", "shared_memory", "mark"}
+    launch = site.session(team.id, ".mas", "launch")
+    paths = [site.session(team.id, name) for name in ("metadata.json", "config.json")]
+    for path in [*paths, *(os.path.join(launch, name) for name in os.listdir(launch))]:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if text.startswith("{"):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(without(json.loads(text), newer), file)
+    shutil.rmtree(team.network(), ignore_errors=True)
+    site.mas("restore", team.id, env={"MAS_ISOLATION": "A"})
+    assert team.ask("21", "interfaces") == ["lo"]
+    assert site.json("show", team.id)["isolation"]["network"] == "names"
+
+
+def without(value: Any, names: set[str]) -> Any:
+    """The same without fields of these names, at any depth."""
+    if isinstance(value, dict):
+        return {name: without(inner, names) for name, inner in value.items() if name not in names}
+    return [without(inner, names) for inner in value] if isinstance(value, list) else value
+
+
+def test_clones_and_what_comes_back_from_an_archive_keep_their_walls(site: Site) -> None:
+    team = Team(site, team="solo")
+    site.mas("stop", team.id)
+    copy = site.mas("clone", team.id, env={"MAS_ISOLATION": "A"}).stdout.strip()
+    site.mas("archive", team.id)
+    site.mas("unarchive", team.id)
+    site.mas("restore", team.id, env={"MAS_ISOLATION": "A"})
+    spaces = set()
+    for session in (team.id, copy):
+        if site.json("show", session)["status"] != "active":
+            site.mas("restore", session, env={"MAS_ISOLATION": "A"})
+        other = Team.__new__(Team)
+        other.site, other.id, other._asked = site, session, {}
+        assert other.ask("00", "interfaces") == ["lo"]
+        spaces.add(other.ask("00", "namespace"))
+    assert len(spaces) == 2
+    assert os.readlink("/proc/self/ns/net") not in spaces
 
 
 def test_without_a_network_agents_reach_mas_and_no_name(served: Served) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -65,6 +67,44 @@ def test_daemons_without_any_trace_end_with_their_session(site: Site, tier: str,
     finally:
         for one in living(found):
             one.kill()
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_a_storm_of_processes_ends_with_its_session_although_launcher_and_egress_were_killed(
+    site: Site, tier: str
+) -> None:
+    """Each of them lives for milliseconds only: whoever lists them and then ends them comes too late."""
+    # Recognised by what only they were started with.
+    word = f"storm-{os.path.basename(site.directory)}"
+    session = started(site, tier, "storm", word)
+    until(lambda: os.path.exists(site.session(session, "unit", "00", "daemons.json")), "its daemons")
+    try:
+        # A control: at two looks they are others, and the agent itself is one of them.
+        first = of_storm(word)
+        until(lambda: len(of_storm(word) - first) > 1, "other processes than before")
+        if tier == "A":
+            with open(site.session(session, ".mas", "network", "space"), encoding="ascii") as file:
+                psutil.Process(int(file.read().split()[0])).kill()
+        kill_launcher(site, session)
+        if tier == "B":
+            until(lambda: of_storm(word), "the storm")
+        site.mas("stop", session)
+        assert set().union(*(of_storm(word) for _ in range(20))) == set()
+    finally:
+        while found := of_storm(word):
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def of_storm(word: str) -> set[int]:
+    """The processes whose last argument is that word, at this moment."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            if file.read().split(b"\0")[-2:-1] == [word.encode()]:
+                found.add(int(pid))
+    return found
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])

@@ -149,6 +149,19 @@ def test_the_root_is_the_list(in_a: Trial) -> None:
     assert found["run:id -un"]
 
 
+def test_all_memory_that_looks_like_files_has_a_size_and_only_one_part_of_it_can_be_written(in_a: Trial) -> None:
+    tries = ["run:cat /proc/self/mountinfo", "run:df --output=size,target -k /dev/shm"]
+    mounts, shared = in_a.attempts(*tries).values()
+    lines = [line.partition(" - ") for line in mounts.splitlines()]
+    memory = {first.split()[4]: (first.split()[5], last) for first, _, last in lines if last.startswith("tmpfs ")}
+    # A device's file is shown by itself: it has the size of the machine's own.
+    memory = {path: one for path, one in memory.items() if path == "/dev/shm" or not path.startswith("/dev/")}
+    assert {"/", "/dev", "/dev/shm"} <= set(memory)
+    assert not {path: one for path, one in memory.items() if "size=" not in one[1]}
+    assert [path for path, (options, _) in memory.items() if "ro" not in options.split(",")] == ["/dev/shm"]
+    assert int(shared.split()[-2]) <= 64 << 10
+
+
 def test_what_agents_work_with_works(in_a: Trial) -> None:
     works = {
         "gcc": "echo 'int main(void){return 0;}' > a.c && gcc a.c -o a.out -lm && ./a.out",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from mas.model.network import NetworkRules, parse_place, places_to_listen
 from mas.runtime.network.addresses import why_closed
+from mas.runtime.network.asked import AskedLog
 from mas.runtime.network.names import AAAA, NO_NAME, OK, A, Names, answer, parse_question
 
 
@@ -135,3 +138,25 @@ def test_what_is_no_host_is_refused(word: str) -> None:
 def test_hosts_with_a_port_of_their_own_need_a_listener() -> None:
     found = places_to_listen(("example.com", "db.example.com:5432", "x.org:443"), ("localhost:5432", "10.1.2.3:8443"))
     assert found == {"db.example.com": [5432], "localhost": [5432], "10.1.2.3": [8443]}
+
+
+def test_the_log_is_never_written_through_what_is_put_in_its_place(tmp_path: Path) -> None:
+    precious, path = tmp_path / "precious", tmp_path / "network.jsonl"
+    precious.write_text("as it was", "utf-8")
+    log = AskedLog(str(path))
+    traps: tuple[Callable[[], None], ...] = (lambda: path.symlink_to(precious), lambda: os.mkfifo(path), path.mkdir)
+    for number, put in enumerate(traps):
+        put()
+        log.add("21", f"name-{number}.example.com", 443, "connected")
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    assert precious.read_text("utf-8") == "as it was"
+    log.add("21", "name.example.com", 443, "connected")
+    assert json.loads(path.read_text("utf-8"))["name"] == "name.example.com"
+
+
+def test_a_flood_of_names_leaves_a_log_of_bounded_size(tmp_path: Path) -> None:
+    log = AskedLog(str(tmp_path / "network.jsonl"))
+    for number in range(30_000):
+        log.add("21", f"{number:05}.{'x' * 60}.example.com", 443, "refused: it is not on the list of allowed names")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["network.jsonl", "network.jsonl.1"]
+    assert sum(one.stat().st_size for one in tmp_path.iterdir()) < 3 << 20

@@ -1,6 +1,7 @@
 """Finds and ends every process of a session, by its parents, its marks, its control groups and its namespaces."""
 
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,6 +18,11 @@ _LOOK_AGAIN = 0.005
 _LONG_ENOUGH_TO_DIE = 0.02
 # How long what was killed may take to be gone.
 _PATIENCE = 5.0
+# If more processes than this start in a second, some may never be seen: those that start another and exit. They are
+# looked for, among this many of the newest and now and then among all, until there was none for this many seconds.
+_FEW_A_SECOND = 20
+_AMONG, _TURNS = 64, 20
+_QUIET = 0.03
 # A number that marks processes has these bits of the session's, and then the agent's number.
 _SESSION_BITS, _AGENT_BITS = 55, 7
 
@@ -136,19 +142,22 @@ def _limited(owner: Owner) -> Iterator[int]:
     """The processes with the owner's number as a limit: those that shed their parents and variables have it still."""
     import resource
 
-    if not hasattr(resource, "prlimit"):
-        return
+    if hasattr(resource, "prlimit"):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdigit() and _has_number(int(name), owner))
+
+
+def _has_number(pid: int, owner: Owner) -> bool:
+    import resource
+
     dropped = 0 if owner.agent else _AGENT_BITS
-    wanted = owner.number >> dropped
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(OSError, ValueError):
-                try:
-                    number = resource.prlimit(int(name), MARK_LIMIT)[1]
-                except PermissionError:
-                    number = _limit_of_another(name)
-                if number >> dropped == wanted:
-                    yield int(name)
+    try:
+        try:
+            number = resource.prlimit(pid, MARK_LIMIT)[1]
+        except PermissionError:
+            number = _limit_of_another(str(pid))
+    except (OSError, ValueError):
+        return False
+    return number >> dropped == owner.number >> dropped
 
 
 def _limit_of_another(pid: str) -> int:
@@ -258,6 +267,7 @@ def end_processes(owner: Owner, known: "list[psutil.Process]", grace: float) -> 
     """Wait up to `grace` for the processes to end, then kill them; returns what would not die."""
     import psutil
 
+    newest, begun = _newest(), time.monotonic()
     left = _left_after(known, grace)
     deadline = time.monotonic() + _PATIENCE
     while left := [*left, *(process for process in processes_of(owner, ()) if process not in left)]:
@@ -270,7 +280,62 @@ def end_processes(owner: Owner, known: "list[psutil.Process]", grace: float) -> 
         left = _left_after(left, _LONG_ENOUGH_TO_DIE)
         if time.monotonic() > deadline:
             break
+    if _newest() - newest > _FEW_A_SECOND * (time.monotonic() - begun):
+        return [*(process.pid for process in left), *_end_fleeting(owner)]
     return [process.pid for process in left]
+
+
+def _end_fleeting(owner: Owner) -> list[int]:
+    """End processes that are never there for long, because each starts another and exits; returns what is left.
+
+    Between a list of all processes and their end each of these is another, so the newest are tried one by one, and
+    ended as soon as they are found.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    quiet_since, found = time.monotonic(), 0
+    while time.monotonic() - quiet_since < _QUIET:
+        for _ in range(_TURNS):
+            newest = _newest()
+            for pid in range(newest, newest - _AMONG, -1):
+                if _has_number(pid, owner) and pid != os.getpid() and _kill(pid, owner):
+                    quiet_since, found = time.monotonic(), pid
+        for pid in _limited(owner):
+            if pid != os.getpid() and _kill(pid, owner):
+                quiet_since, found = time.monotonic(), pid
+        if time.monotonic() > deadline:
+            return [found]
+    return []
+
+
+def _kill(pid: int, owner: Owner) -> bool:
+    """Whether a process of the owner's was killed, and not another one that has its number by now."""
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        is_owners = _has_number(pid, owner) and not _is_zombie(pid)
+        if is_owners:
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        return is_owners
+    except OSError:
+        return False
+    finally:
+        os.close(process)
+
+
+def _is_zombie(pid: int) -> bool:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+
+
+def _newest() -> int:
+    """The number of the newest process; 0 where the system does not say."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as file:
+            return int(file.read().split()[-1])
+    except (OSError, ValueError):
+        return 0
 
 
 def wait_for_clients(tmux_session: str, patience: float) -> None:
