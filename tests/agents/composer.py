@@ -4,7 +4,7 @@ Messages that it took are lines of `took`. While there is a file `dialog` it sho
 Enter there grants a permission nobody saw (`granted`), and what is pasted is lost. Its arguments say how it is unlucky:
 `deaf=N` drops the first N pastes, `paste` opens the dialog once a text was pasted, `enter` once one was submitted,
 which it takes when the dialog is closed, `folds` shows a long paste as a label, `miscounts` shows a wrong one, `stuck`
-takes no first Enter.
+takes no first Enter, `silent` reports nothing.
 """
 
 import os
@@ -77,14 +77,18 @@ class Program:
             keep("took", self.held)
             self.log = [*self.log[-3:], f"took {len(self.held)}"]
             self.held = ""
-            report("working")
-            report("idle")
+            self.report("working")
+            self.report("idle")
+
+    def report(self, state: str) -> None:
+        if "silent" not in self.words:
+            os.write(1, f"\x1b]7501;state={state}\x1b\\".encode())
 
     def run(self) -> None:
         tty.setraw(0)
         os.write(1, b"\x1b[?1049h\x1b[?2004h")
         self.draw()
-        report("idle")
+        self.report("idle")
         data = b""
         while True:
             if select.select([0], [], [], 0.02)[0]:
@@ -101,10 +105,6 @@ class Program:
                     data = data[1:]
             self.take()
             self.draw()
-
-
-def report(state: str) -> None:
-    os.write(1, f"\x1b]7501;state={state}\x1b\\".encode())
 
 
 def keep(name: str, text: str) -> None:

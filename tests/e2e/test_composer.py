@@ -36,6 +36,7 @@ argv = {argv}
 
 [status]
 sources = ["osc7501"]
+start_timeout = {patience}
 """
 
 
@@ -45,13 +46,16 @@ class Lined:
     def __init__(self, site: Site, *words: str, delay: float = 0.05) -> None:
         self.site = site
         self.words = words
+        self.patience = 1 if "silent" in words else 60
         self.provide(delay)
         self.session = site.start("--team", "solo", "--provider", "lined")
-        until(lambda: self.shown()["state"] == "idle", "idle")
+        state = "unknown" if "silent" in words else "idle"
+        until(lambda: self.shown()["state"] == state, state)
 
     def provide(self, delay: float) -> None:
         argv = json.dumps([sys.executable, os.path.join(AGENTS, "composer.py"), *self.words])
-        write(FILE.format(argv=argv, delay=delay), self.site.path("providers", "lined.toml"))
+        text = FILE.format(argv=argv, delay=delay, patience=self.patience)
+        write(text, self.site.path("providers", "lined.toml"))
 
     def shown(self) -> dict[str, Any]:
         (agent,) = self.site.json("show", self.session)["agents"]
@@ -205,3 +209,12 @@ def test_a_server_delivers_what_waited_once_the_dialog_is_closed(site: Site, ser
     assert agent.send("later")[0][0] == "queued"
     agent.close()
     until(lambda: agent.kept("took") == ["later"], "the message")
+
+
+def test_an_empty_input_line_shows_that_a_program_that_reports_nothing_is_ready(site: Site) -> None:
+    agent = Lined(site, "silent")
+    agent.ask()
+    assert agent.send("later")[0][0] == "queued"
+    assert agent.kept("pasted") == []
+    agent.close()
+    until(lambda: agent.states() and agent.kept("took") == ["later"], "the message")

@@ -183,18 +183,24 @@ def test_titles_can_count_from_when_a_hook_was_called(bare: Site) -> None:
         until(lambda: [state[:2] for state in told(one)][1:] == [("title", "idle")], "the title")
 
 
-def test_titles_do_not_wait_for_ever_for_a_hook(bare: Site) -> None:
+def test_no_time_that_passes_stands_for_a_hook(bare: Site) -> None:
     session = os.path.join(bare.directory, "session")
     os.makedirs(os.path.join(session, "logs"))
-    states = States(AgentLogs(session, "00"), ("title", "hooks"), 0.0, titles_wait=True)
+    path = os.path.join(session, "logs", "agent-00.events.jsonl")
+    states = States(AgentLogs(session, "00"), ("title", "hooks"), 0.0, patience=60.0, titles_wait=True)
     states.say("title", "idle", "", "", 1.0)
     assert states.due == 1.1
-    states.look(29.9)
-    assert states.due
-    assert not os.path.exists(os.path.join(session, "logs", "agent-00.events.jsonl"))
-    states.look(30.0)
+    states.look(59.9)
+    assert not os.path.exists(path)
+    states.look(60.0)
+    assert fold(lines_of(path), ("title", "hooks")).state is State.UNKNOWN
+    # It goes on waiting, less often.
+    assert states.due == 61.0
+    with AgentLog(path) as log:
+        log.add({"event": "hook", "name": "SessionStart"})
+    states.look(600.0)
+    assert fold(lines_of(path), ("title", "hooks")).state is State.IDLE
     assert not states.due
-    assert os.path.exists(os.path.join(session, "logs", "agent-00.events.jsonl"))
 
 
 def test_titles_wait_for_a_dialog_to_be_answered(bare: Site) -> None:

@@ -92,14 +92,14 @@ class Agent:
         with open(self.site.session(self.session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
             return [json.loads(line) for line in file]
 
-    def send(self, text: str) -> None:
-        """Send a message, and wait until the model has it, exactly."""
+    def send(self, text: str, as_: str | None = None) -> None:
+        """Send a message, and wait until the model has it, exactly, or as it is typed."""
         before = len(self.events())
         sent = self.site.json("send", "--session", self.session, "--wait", "30", "00", "-", input=text)
         assert [delivery["state"] for delivery in sent["deliveries"]] == ["acknowledged"], sent
-        wanted = text.replace("\t", self.kind.tab)
+        wanted = (as_ or text).replace("\t", self.kind.tab)
         self.until(lambda: wanted in self.received(), f"{wanted!r} at the model")
-        self.until(lambda: self._acknowledged(self.events()[before:], text), "its acknowledgement")
+        self.until(lambda: self._acknowledged(self.events()[before:], as_ or text), "its acknowledgement")
 
     def received(self) -> list[str]:
         """The messages that the model was sent, without the line that MAS may put in front."""
@@ -186,6 +186,20 @@ def works_from_start_to_restore(agent: Agent) -> None:
     agent.send("What now?")
     agent.becomes("idle")
     assert not os.path.exists(agent.file("denied.txt"))
+
+
+def names_files_without_reading_them(agent: Agent, text: str, as_: str) -> None:
+    """A message that names the file `note.txt` as a person would who wants it read: it comes as text, and no more."""
+    agent.start()
+    agent.becomes("idle")
+    with open(agent.file("note.txt"), "w", encoding="utf-8") as file:
+        file.write("words of the file\n")
+    agent.send(text, as_)
+    agent.becomes("idle")
+    # To many, Enter behind a backslash is a new line.
+    agent.send("C:\\path\\")
+    agent.becomes("idle")
+    assert not any("words of the file" in exchange.asked.everything for exchange in agent.model.exchanges)
 
 
 def _read(name: str) -> str:

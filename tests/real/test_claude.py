@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.real.agent import Agent, Kind, works_from_start_to_restore
+from tests.real.agent import Agent, Kind, names_files_without_reading_them, works_from_start_to_restore
 from tests.real.mock import Mock
 from tests.site import Site, until
 
@@ -87,3 +87,9 @@ def test_claude_is_answered_by_key_where_no_hook_waits(claude: Agent) -> None:
     until(lambda: not claude.waiting(), "no hook")
     claude.approve()
     claude.until(lambda: os.path.exists(claude.file("by-key")), "what was allowed")
+
+
+def test_claude_takes_a_file_that_a_message_names_for_text(claude: Agent) -> None:
+    names_files_without_reading_them(
+        claude, "see @note.txt, me@x.org, @note.txt", r"see \@note.txt, me@x.org, \@note.txt"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.agent import Agent, Kind, works_from_start_to_restore
+from tests.real.agent import Agent, Kind, names_files_without_reading_them, works_from_start_to_restore
 from tests.real.mock import Mock
 from tests.site import Site
 
@@ -37,3 +37,10 @@ def test_that_codex_wants_a_login_is_known(codex: Agent) -> None:
     codex.own_provider((_CONFIG, 'model_provider = "api"', ""), (_CONFIG, _VENDOR, f"{codex.model.url}/v1"))
     codex.start()
     codex.begins_with("auth")
+
+
+def test_codex_takes_a_file_that_a_message_names_for_text(codex: Agent) -> None:
+    codex.own_provider((_CONFIG, _VENDOR, f"{codex.model.url}/v1"))
+    names_files_without_reading_them(
+        codex, "see @note.txt, me@x.org, @note.txt", r"see @note.txt, me@x.org, \@note.txt"
+    )

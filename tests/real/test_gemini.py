@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from tests.real.agent import Agent, Kind, works_from_start_to_restore
+from tests.real.agent import Agent, Kind, names_files_without_reading_them, works_from_start_to_restore
 from tests.real.mock import Mock
 from tests.site import Site
 
@@ -39,3 +41,39 @@ def test_that_gemini_wants_to_trust_its_directory_is_known(gemini: Agent) -> Non
     gemini.own_provider((_SETTINGS, '"enabled": false', '"enabled": true'), ("gemini.toml", '"--skip-trust", ', ""))
     gemini.start()
     gemini.begins_with("trust")
+
+
+def test_gemini_takes_a_file_that_a_message_names_for_text(gemini: Agent) -> None:
+    names_files_without_reading_them(
+        gemini, "see @note.txt, me@x.org, @note.txt", r"see \@note.txt, me\@x.org, \@note.txt"
+    )
+
+
+def test_a_dialog_that_geminis_title_does_not_tell_of_is_left_to_a_person(gemini: Agent) -> None:
+    # So that it sees a file elsewhere, and a message's mention of that is one.
+    gemini.site.env["MAS_ISOLATION"] = "off"
+    gemini.own_provider(("gemini.toml", "mention  ", "# mention"))
+    gemini.start()
+    gemini.becomes("idle")
+    outside = os.path.join(gemini.site.directory, "outside.txt")
+    with open(outside, "w", encoding="utf-8") as file:
+        file.write("words of the file\n")
+    gemini.site.mas("send", "--session", gemini.session, "--wait", "30", "00", f"look at @{outside} please")
+    gemini.becomes("blocked")
+    shown = gemini.shown()
+    assert (shown["stateText"].split(":")[0], shown["stateSource"]) == ("dialog", "composer"), shown
+    sent = gemini.site.json("send", "--session", gemini.session, "00", "Another message")
+    assert [delivery["state"] for delivery in sent["deliveries"]] == ["queued"], sent
+    (asked,) = gemini.site.json("approvals")["approvals"]
+    assert "Do you want to allow this read?" in asked["screen"]
+    assert gemini.model.said() == []
+    gemini.press("Down")
+    gemini.until(lambda: "● 2. No" in gemini.screen(), "the answer of a person")
+    gemini.press("Enter")
+
+    def both_arrived() -> bool:
+        gemini.site.mas("inbox", gemini.session)
+        return "Another message" in gemini.received()
+
+    gemini.until(both_arrived, "the other message")
+    assert not any("words of the file" in exchange.asked.everything for exchange in gemini.model.exchanges)

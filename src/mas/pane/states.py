@@ -9,9 +9,10 @@ _BURST = 40.0
 _RATE = 8.0
 # The least trusted source: a report of any other replaces it, and `starting` withdraws its own.
 _SCREEN = "screen"
-# How often to look whether a hook was called, and how long titles wait for that.
+# How often to look whether a hook was called, and from when on how seldom.
 _GLANCE = 0.1
-_LATEST = 30.0
+_LATE = 30.0
+_SELDOM = 1.0
 _TITLE = "title"
 
 
@@ -19,8 +20,8 @@ class States:
     """What each source reported last. The first of `sources` that has reported decides the agent's state.
 
     If none has reported `patience` seconds after the start, the state is unknown; 0 is no limit. With
-    `titles_wait` titles count from when the program has called a hook, and while its screen shows no dialog: some call
-    themselves ready in their title before they are.
+    `titles_wait` titles count from when the program has called a hook, however long that takes, and while its screen
+    shows no dialog: some call themselves ready in their title before they are.
     """
 
     def __init__(
@@ -39,7 +40,8 @@ class States:
         self._waiting: dict[str, tuple[str, str, str]] = {}
         self._room = _BURST
         self._at = now
-        self._titles_from: float | None = now + _LATEST if titles_wait else None
+        self._titles_wait = titles_wait
+        self._late = now + _LATE
         self._patience = patience
         self._silent_since = "it started"
         self._silent_at = now + patience if patience and sources else None
@@ -56,15 +58,15 @@ class States:
         """Record what is waiting, as far as the rate allows, and when it is time, that no source has reported."""
         self._room = min(_BURST, self._room + (now - self._at) * _RATE)
         self._at = now
-        early = _TITLE in self._waiting and self._is_early(now)
-        ready = [source for source in self._waiting if not (early and source == _TITLE)]
+        early = {_TITLE} if _TITLE in self._waiting and self._is_early() else set()
+        ready = [source for source in self._waiting if source not in early]
         while ready and self._room >= 1:
             source = ready.pop(0)
             self._write(source, self._waiting.pop(source))
             self._room -= 1
         if self._silent_at is not None and now >= self._silent_at:
             self._silent_at = None
-            if not self._waiting and not self._spoken(self._sources):
+            if not self._waiting.keys() - early and not self._spoken(self._sources):
                 reason = f"has reported nothing for {self._patience:g} s since {self._silent_since}"
                 self._reported["launcher"] = ("unknown", "", reason)
                 self._logs.state("launcher", "unknown", "", reason, decides=True)
@@ -86,15 +88,13 @@ class States:
             return True
         better = self._sources[: self._sources.index(source)]
         waiting = [other for other in better if other in self._waiting]
-        return bool(waiting if self._titles_from is None else set(waiting) - {_TITLE}) or self._spoken(better)
+        return bool(set(waiting) - {_TITLE} if self._titles_wait else waiting) or self._spoken(better)
 
-    def _is_early(self, now: float) -> bool:
+    def _is_early(self) -> bool:
         """Whether what a title says does not count yet."""
-        if self._titles_from is None:
-            return False
-        if _SCREEN not in self._reported and (now >= self._titles_from or self._logs.has_called()):
-            self._titles_from = None
-        return self._titles_from is not None
+        if self._titles_wait and _SCREEN not in self._reported and self._logs.has_called():
+            self._titles_wait = False
+        return self._titles_wait
 
     def _write(self, source: str, report: tuple[str, str, str]) -> None:
         decides = source in self._sources and not self._spoken(self._sources[: self._sources.index(source)])
@@ -122,8 +122,8 @@ class States:
 
     def _plan(self) -> None:
         pause = (1 - self._room) / _RATE
-        if self._titles_from is not None and list(self._waiting) == [_TITLE]:
-            pause = max(pause, _GLANCE)
+        if self._titles_wait and list(self._waiting) == [_TITLE]:
+            pause = max(pause, _GLANCE if self._at < self._late else _SELDOM)
         due = [self._at + pause] if self._waiting else []
         if self._silent_at is not None:
             due.append(self._silent_at)

@@ -115,7 +115,11 @@ def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool
         return Waiting(reason, by_screen=state.source == COMPOSER)
     if forced:
         return None
-    return Waiting(f"agent {agent_id} is {state.state}{_asked(state)}", state.state in (State.STARTING, State.WORKING))
+    reason = f"agent {agent_id} is {state.state}{_asked(state)}"
+    if state.state is State.UNKNOWN and state.source == "launcher":
+        # It has reported nothing in time; if its empty input line is there, that shows that it is ready.
+        return Waiting(reason, by_screen=True)
+    return Waiting(reason, state.state in (State.STARTING, State.WORKING))
 
 
 def _waiting_for(error: AgentExited) -> Waiting:
@@ -182,7 +186,17 @@ class _Queue:
         """Take a message on from wherever it is; returns why it waits, or None if it is done."""
         if _is_fresh(pending):
             return self._not_now(pending) or self._type(pending)
-        return self._await(pending) if pending.state is DeliveryState.TYPED else self._find_out(pending)
+        if pending.state is DeliveryState.TYPED:
+            return self._await(pending, self._seconds_since_enter(pending))
+        return self._find_out(pending)
+
+    def _seconds_since_enter(self, pending: Pending) -> float:
+        """How long ago another process pressed Enter behind the message."""
+        from datetime import datetime
+
+        typed_at = next(one.at for one in pending.message.deliveries if one.agent == self._agent)
+        entered_at = datetime.fromisoformat(pending.entered_again_at or typed_at)
+        return max(0.0, (datetime.fromisoformat(self._world.now()) - entered_at).total_seconds())
 
     def _not_now(self, pending: Pending) -> Waiting | None:
         waiting = why_waiting(self._world, self._session.id, self._agent, pending.forced)
@@ -278,11 +292,11 @@ class _Queue:
         self._step(pending, DeliveryState.TYPED, awaited=awaited)
         return self._await(pending) if awaited else None
 
-    def _await(self, pending: Pending) -> Waiting | None:
+    def _await(self, pending: Pending, waited: float = 0.0) -> Waiting | None:
         """Wait until the agent acknowledges the message; if it does not, press Enter once more, carefully."""
         receipt = _Receipt(self._events, pending.message.id, self._input.ack)
-        look_at = time.monotonic() + _LATE
-        deadline = time.monotonic() + self._input.ack_timeout
+        entered_at = time.monotonic() - waited
+        look_at, deadline = entered_at + _LATE, entered_at + self._input.ack_timeout
         while not receipt.acknowledged():
             if receipt.ended():
                 return self._undelivered(pending, f"agent {self._agent} exited before it confirmed the message")
