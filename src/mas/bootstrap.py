@@ -38,6 +38,7 @@ from mas.store.workspace.registry import Registry
 from mas.store.workspace.workspace import Workspace, init_workspace
 
 if TYPE_CHECKING:
+    from mas.model.catalog import CopiedProvider
     from mas.model.file_view import FileView
     from mas.model.upkeep import Diagnosis
     from mas.providers.provider import Providers
@@ -189,6 +190,13 @@ def examine_machine() -> Diagnosis:
     # Empty, so that nothing of the directory people happen to be in is taken for MAS's.
     with TemporaryDirectory() as empty:
         return outside(build_world(settings_of(empty, {})))
+
+
+def copy_provider(workspace: str | None, name: str, force: bool) -> CopiedProvider:
+    """Copy a built-in provider into the workspace, to be changed there."""
+    from mas.service.inspect.catalog import copy_provider as copy
+
+    return copy(build_world(load_settings(workspace)), name, force)
 
 
 def view_files(workspace: str | None, session_id: SessionId | None, path: str | None = None) -> FileView:

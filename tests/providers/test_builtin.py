@@ -78,6 +78,7 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
         "ANTHROPIC_API_KEY": "k" * 30,
         "CLAUDE_CONFIG_DIR": STATE,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_AGENT_VIEW": "1",
     }
     files = dict(found.files)
     settings = json.loads(files[f"{STATE}/mas-settings.json"])

@@ -29,7 +29,7 @@ from mas.settings import ServerAddress, ServerOptions, as_agent, server_address
 
 # The overview: which commands there are, in what order. What a command is stands in its own file.
 GROUPS = {
-    "A session's life": "up init start teams list show stop restore",
+    "A session's life": "up init start teams providers list show stop restore",
     "Working with agents": "attach send ask wait inbox approvals approve deny restart-agent output transcript"
     " report logs network forward env",
     "Server and API": "serve url token keys mcp",

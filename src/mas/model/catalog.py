@@ -32,6 +32,7 @@ class ProviderView(NamedTuple):
 
     `composer` says whether its file describes the program's input line: without that, messages are typed by the
     reported state alone.
+    `origin` is `shipped`, or `workspace` if its file is there.
     """
 
     id: str
@@ -45,6 +46,14 @@ class ProviderView(NamedTuple):
     meets_minimum: bool = True
     install: str = ""
     composer: bool = False
+    origin: str = "shipped"
+
+
+class CopiedProvider(NamedTuple):
+    """A provider whose file, and the templates that it names, are now in the workspace."""
+
+    id: str
+    files: tuple[str, ...]
 
 
 class TeamList(NamedTuple):

@@ -194,11 +194,13 @@ class Providers:
         from mas.model.catalog import ProviderView
         from mas.model.team import Agent
 
+        own = os.path.isfile(os.path.join(self._directories[0], f"{name}.toml"))
+        origin = "workspace" if own else "shipped"
         try:
             provider = self.get(name)
             about, composer = provider.provider, bool(provider.composer.prompt)
         except MasError as error:
-            return ProviderView(name, "", is_default, False, None, error.message)
+            return ProviderView(name, "", is_default, False, None, error.message, origin=origin)
         view = ProviderView(
             id=name,
             description=about.description,
@@ -209,6 +211,7 @@ class Providers:
             min_version=about.min_version or None,
             install=about.install,
             composer=composer,
+            origin=origin,
         )
         if about.needs_command:
             return view
@@ -218,6 +221,16 @@ class Providers:
             return view._replace(installed=False, problem=error.message)
         view = view._replace(program=program.argv[0])
         return self._with_version(view, about) if about.version_cmd else view
+
+    def built_in(self, name: str) -> dict[str, bytes]:
+        """The built-in file of a provider and the templates that it names, by their paths beside it."""
+        path = os.path.join(_BUILTIN, f"{name}.toml")
+        if not _ID.fullmatch(name) or not os.path.isfile(path):
+            known = sorted(file.removesuffix(".toml") for file in os.listdir(_BUILTIN) if file.endswith(".toml"))
+            raise BadInput(f"No built-in provider {shown(name)} (there are: {', '.join(known)})", "mas providers")
+        launch = read_provider(path, name).launch
+        names = (f"{name}.toml", *dict.fromkeys(template for _, template in (*launch.files, *launch.seed)))
+        return {file: _content(os.path.join(_BUILTIN, file)) for file in names}
 
     def _with_version(self, view: ProviderView, about: About) -> ProviderView:
         basic = {key: self._environ[key] for key in ("PATH", "HOME", "LANG") if key in self._environ}
@@ -274,6 +287,11 @@ class Providers:
             raise NoProgram(f"Not installed or not executable: {shown(argv[0])}", hint)
         # Agents work in directories of their own: a path must mean the same there.
         return (os.path.abspath(program), *argv[1:])
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _key_tail(passed: Mapping[str, str]) -> str:

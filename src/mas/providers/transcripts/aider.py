@@ -60,8 +60,7 @@ class AiderReader:
 
     def _end_of_question(self) -> None:
         if self._asked:
-            self._number += 1
-            self.conversation.ask(str(self._number), "", "\n".join(self._asked))
+            self.conversation.ask("", "", "\n".join(self._asked))
             self._asked = []
 
     def _end_of_words(self) -> None:

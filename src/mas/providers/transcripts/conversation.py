@@ -100,7 +100,7 @@ class Conversation:
             return
         self.end("")
         self._number += 1
-        turn = _OpenTurn(name or str(self._number), at, prompt)
+        turn = _OpenTurn(name or clean(f"{self.name}-{self._number}", _LONGEST_NAME), at, prompt)
         self._turns.append(turn)
         self.size += turn.size
         while len(self._turns) > 1 and (len(self._turns) > _MOST_TURNS or self.size > MOST_TEXT):
