@@ -2,7 +2,7 @@
 
 Words in a message change what it does: `tool` uses one, `late` writes its answer only after it has reported that it is
 idle, `clear` begins another conversation, which it names with a hook, `child` records a conversation of another
-program beside its own, `huge` writes a line that nobody should read.
+program beside its own, `huge` writes a line that nobody should read, `block` ends in a question on its screen.
 """
 
 import json
@@ -76,7 +76,7 @@ def main() -> None:
             _tell("working")
             talker.answer(re.sub(r"\r\n?", "\n", message.decode()))
             _show("\x1b[H\x1b[2JTHE SCREEN\r\n")
-            _tell("idle")
+            _tell("blocked:kind=question" if b"block" in message else "idle")
 
 
 def _tell(state: str) -> None:

@@ -153,7 +153,7 @@ def test_output_is_the_screen_and_afterwards_the_log(site: Site) -> None:
     session = site.start("--team", "solo", "--command", f"sh {script}")
     until(lambda: "line 9" in site.mas("output", session, "00").stdout, "the agent's lines")
     lines = [f"line {number} red 日本" for number in range(1, 10)]
-    assert site.json("output", session, "00") == {"agent": "00", "text": "\n".join(lines)}
+    assert site.json("output", session, "00") == {"agent": "00", "text": "\n".join(lines), "source": "screen"}
     assert site.mas("output", session, "00", "--lines", "2").stdout.splitlines() == lines[-2:]
     site.mas("stop", session)
     assert lines[0] in site.mas("output", session, "00").stdout

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from mas.client import RemoteMas
+from mas.mcp.tools import Speaker, call
 from mas.model.ids import SessionId
 from mas.model.transcript import Tokens
 from tests.e2e.standin import agents_of, read, wait_ready
@@ -163,6 +165,51 @@ def test_turns_are_followed_as_they_are_finished(site: Site) -> None:
             process.send_signal(signal.SIGINT)
 
 
+def test_the_answer_to_a_question_is_what_the_agent_said_and_not_its_screen(site: Site) -> None:
+    session = talkers(site)
+    assert site.mas("ask", "--session", session, "00", "one\nand two").stdout == "You said: one\nand two\n"
+    # Recorded only after the agent has reported that it is idle.
+    asked = site.json("ask", "--session", session, "00", "come late")
+    assert (asked["output"], asked["source"]) == ("You said: come late", "transcript")
+    shown = site.json("output", session, "00")
+    assert shown == {"agent": "00", "text": "You said: come late", "source": "transcript"}
+    assert site.json("output", session, "00", "--screen")["source"] == "screen"
+    assert site.mas("output", session, "00", "--screen").stdout.startswith("THE SCREEN\n")
+    assert site.mas("ask", "--session", session, "00", "a\nb\nc").stdout == "You said: a\nb\nc\n"
+    assert site.mas("output", session, "00", "-n", "1").stdout == "c\n"
+    assert site.mas("wait", f"{session}:00", "--until", "answered").stdout == "You said: a\nb\nc\n"
+
+
+def test_what_a_blocked_agent_asks_is_on_its_screen(site: Site) -> None:
+    session = talkers(site)
+    site.mas("ask", "--session", session, "00", "hello")
+    site.mas("send", "--session", session, "00", "block now")
+    until(lambda: site.local().agents(SessionId(session))[0].state == "blocked", "the question")
+    assert site.json("output", session, "00")["source"] == "screen"
+
+
+def test_an_agent_without_a_transcript_shows_its_screen_and_then_its_log(site: Site) -> None:
+    session = site.start("--team", "solo", "--command", "sh -c 'echo ready; exec cat'")
+    until(lambda: "ready" in site.mas("output", session, "00").stdout, "its screen")
+    assert site.json("output", session, "00")["source"] == "screen"
+    site.mas("stop", session)
+    assert site.json("output", session, "00")["source"] == "log"
+
+
+def test_the_log_of_an_agent_is_its_conversation_and_raw_what_it_printed(site: Site) -> None:
+    session = talkers(site)
+    # Before the first turn there is nothing else.
+    assert "ready" in site.mas("logs", session, "00").stdout
+    say(site, session, "use a tool")
+    text = site.mas("logs", session, "00").stdout
+    assert text.endswith('> use a tool\n* Bash {"command": "date"}\n    Tuesday\nYou said: use a tool\n')
+    assert site.mas("logs", session, "00", "-n", "1").stdout == "You said: use a tool\n"
+    raw = site.mas("logs", session, "00", "--raw").stdout
+    assert "THE SCREEN" in raw
+    assert "You said" not in raw
+    assert "start 1 agents" in site.mas("logs", session).stdout
+
+
 @pytest.fixture
 def served(site: Site) -> Iterator[Served]:
     server = Served(site)
@@ -199,6 +246,24 @@ def test_every_finished_turn_is_one_event_also_after_the_server_was_killed(serve
     until(lambda: turn_events(site, session)[2:] == ["You said: while nobody listens"], "its event")
     say(site, session, "last")
     until(lambda: turn_events(site, session)[3:] == ["You said: last"], "its event")
+
+
+def test_agents_read_answers_of_those_they_may_write_to_by_tool_and_by_call(served: Served) -> None:
+    site = served.site
+    session = talkers(site, "pair")
+    with RemoteMas(served.url, served.token) as owner:
+        sent = owner.send(SessionId(session), "23", "hello", wait=30.0)
+        until(lambda: owner.transcript(SessionId(session), "23").total == 1, "the turn")
+        assert owner.output(SessionId(session), "23", 10, message_id=sent.id).text == "You said: hello"
+        assert owner.output(SessionId(session), "23", 10, screen=True).source == "screen"
+        assert "You said: hello" in owner.logs(SessionId(session), "23", 10)
+        assert "THE SCREEN" in owner.logs(SessionId(session), "23", 10, raw=True)
+    token = site.mas("token", "--session", session, "--agent", "21").stdout.strip()
+    with RemoteMas(served.url, token) as agent:
+        speaker = Speaker(agent, SessionId(session), "21")
+        found = call("read_output", speaker, {"agent": "23"})
+        assert found == {"agent": "23", "text": "You said: hello", "source": "transcript"}
+        assert call("read_output", speaker, {"agent": "23", "screen": True})["source"] == "screen"
 
 
 def test_an_agent_reads_its_own_transcript_and_no_other(served: Served) -> None:

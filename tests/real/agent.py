@@ -86,7 +86,7 @@ class Agent:
         self.until(lambda: self.state() == state, state)
 
     def screen(self) -> str:
-        return self.site.mas("output", self.session, "00").stdout
+        return self.site.mas("output", self.session, "00", "--screen").stdout
 
     def events(self) -> list[dict[str, Any]]:
         with open(self.site.session(self.session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
@@ -161,6 +161,9 @@ def works_from_start_to_restore(agent: Agent) -> None:
     agent.becomes("idle")
     assert any(_ROLE in exchange.asked.everything for exchange in agent.model.exchanges)
     agent.until(lambda: "MOCK_REPLY" in agent.screen(), "the answer on the screen")
+    said = agent.site.json("output", agent.session, "00")
+    assert said["source"] == "transcript", said
+    assert re.fullmatch("MOCK_REPLY lines=[0-9]+ sha=[0-9a-f]+", said["text"]), said
 
     agent.asks_for("echo real > proof.txt")
     agent.approve()
@@ -186,6 +189,12 @@ def works_from_start_to_restore(agent: Agent) -> None:
     agent.send("What now?")
     agent.becomes("idle")
     assert not os.path.exists(agent.file("denied.txt"))
+    turns = agent.site.json("transcript", agent.session, "00")["turns"]
+    asked = [MESSAGE.replace("\t", agent.kind.tab), f"{RUN} echo real > proof.txt", "And after that?"]
+    asked += [f"{RUN} echo no > denied.txt", "What now?"]
+    assert [_HEADER.sub("", turn["prompt"], count=1) for turn in turns] == asked
+    assert [turn["parts"][1]["failed"] for turn in turns if RUN in turn["prompt"]] == [False, True]
+    assert all(turn["finished"] and turn["model"] and turn["tokens"]["output"] for turn in turns)
 
 
 def names_files_without_reading_them(agent: Agent, text: str, as_: str) -> None:

@@ -1,4 +1,7 @@
-"""mas ask: Send a message and wait for the answer: a reply, or without one the screen of the idle agent."""
+"""mas ask: Send a message and wait for the answer: a reply, or without one what the agent said about it.
+
+What it said is known of programs that record their conversation (mas transcript); of others the screen is shown.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,10 @@ def run(args: Arguments, out: Render) -> int:
     until = "replied" if args.reply else "answered"
     waited = mas.wait(session_id, target, until, args.timeout, me, sent.id)
     check(waited, args.timeout)
-    output = None
+    found = None
     if waited.reply is None and is_agent_id(target):
-        output = mas.output(session_id, target, _SHOWN).text
-    asked = Asked(sent, waited, output)
-    out.result(asked, lambda: out.line(waited.reply.message if waited.reply else output or ""))
+        found = mas.output(session_id, target, _SHOWN, message_id=sent.id)
+    text = waited.reply.message if waited.reply else found.text if found else ""
+    asked = Asked(sent, waited, found.text if found else None, found.source if found else None)
+    out.result(asked, lambda: out.line(text))
     return 0

@@ -19,6 +19,7 @@ mas wait 00 --until idle --timeout 600
 mas wait web:development
 """
 _TIMEOUT = 60.0
+_SHOWN = 1000
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +56,10 @@ def run(args: Arguments, out: Render) -> int:
     session_id, target = session_and_target(mas, args)
     waited = mas.wait(session_id, target or "all", args.until, args.timeout, speaker(args, session_id))
     out.result(waited, lambda: show(waited, out))
+    if waited.until == "answered" and waited.end == "reached" and not waited.reply and len(waited.agents) == 1:
+        found = mas.output(session_id, waited.agents[0].agent, _SHOWN)
+        if found.source == "transcript" and not out.as_json:
+            out.text(found.text)
     check(waited, args.timeout)
     return 0
 

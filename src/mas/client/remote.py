@@ -286,9 +286,18 @@ class RemoteMas:
         """As with `LocalMas`; the token says who gives the answer."""
         return self._post(AgentAnswer, _session(session_id, "agents", agent, "approve" if allow else "deny"))
 
-    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
+    def output(
+        self,
+        session_id: SessionId,
+        agent: str,
+        lines: int,
+        reader: str | None = None,
+        screen: bool = False,
+        message_id: str | None = None,
+    ) -> AgentOutput:
         path = _session(session_id, "agents", agent, "output")
-        return self._get(AgentOutput, path, lines=min(lines, _MOST_LINES), reader=reader)
+        query = {"lines": min(lines, _MOST_LINES), "reader": reader, "message": message_id}
+        return self._get(AgentOutput, path, **query, screen=True if screen else None)
 
     def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
         path = _session(session_id, "agents", agent, "transcript")
@@ -298,8 +307,9 @@ class RemoteMas:
         path = _session(session_id, "agents", agent, "report")
         return self._post(AgentReport, path, {"text": parse_report(text), "state": state})
 
-    def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
-        return self._get(LogText, _session(session_id, "logs"), agent=agent, lines=min(lines, _MOST_LINES)).text
+    def logs(self, session_id: SessionId, agent: str | None, lines: int, raw: bool = False) -> str:
+        query = {"agent": agent, "lines": min(lines, _MOST_LINES), "raw": True if raw else None}
+        return self._get(LogText, _session(session_id, "logs"), **query).text
 
     def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:
         """Write a log's last lines to standard output, and then whatever is added, until interrupted."""

@@ -27,21 +27,32 @@ async def agents(server: Server, caller: Caller, session_id: SessionPath) -> Res
 
 
 @router.get(
-    "/sessions/{sessionId}/agents/{agent}/output", summary="Read a screen", **answers(AgentOutput, 200, 404, 410)
+    "/sessions/{sessionId}/agents/{agent}/output",
+    summary="Read an answer or screen",
+    **answers(AgentOutput, 200, 404, 410),
 )
-async def output(
+async def output(  # noqa: PLR0913 - the parameters of its address
     server: Server,
     caller: Caller,
     session_id: SessionPath,
     agent: AgentPath,
     lines: Lines = 100,
     reader: Annotated[str | None, Query(pattern="^[0-9]{2}$", description="Read as this agent")] = None,
+    screen: Annotated[bool, Query(description="Its screen in any case")] = False,
+    message: Annotated[str | None, Query(pattern="^m-[0-9a-f]{16}$", description="The answer to this message")] = None,
 ) -> Response:
-    """An agent's screen, or the end of its log if it has no pane. An agent may read those it may write to."""
+    """What an agent said last, by its transcript; else its screen, or the end of its log if it has no pane.
+
+    An agent may read those it may write to. Of a blocked agent, and of one in error, it is always the screen.
+    """
     if not caller.is_owner and reader not in (None, caller.agent):
         raise Forbidden(f"Agent {caller.agent} cannot read as {reader!r}")
     seen_by = reader if caller.is_owner else caller.agent
-    return await server.threads.run(caller, lambda: answer(server.mas.output(session_id, agent, lines, seen_by)))
+
+    def found() -> Response:
+        return answer(server.mas.output(session_id, agent, lines, seen_by, screen, message))
+
+    return await server.threads.run(caller, found)
 
 
 @router.get(
@@ -86,9 +97,15 @@ def restart(
 
 
 @router.get("/sessions/{sessionId}/logs", summary="Read a log", **answers(LogText, 200, 404, 410))
-def logs(mas: Product, session_id: SessionPath, agent: SomeAgent = None, lines: SomeLines = 100) -> Response:
-    """The last lines of the session's log, or of an agent's."""
-    return answer(LogText(agent, mas.logs(session_id, agent, lines)))
+def logs(
+    mas: Product,
+    session_id: SessionPath,
+    agent: SomeAgent = None,
+    lines: SomeLines = 100,
+    raw: Annotated[bool, Query(description="What the agent printed, even if its conversation is recorded")] = False,
+) -> Response:
+    """The last lines of the session's log, or of an agent's: its conversation if that is recorded, else its output."""
+    return answer(LogText(agent, mas.logs(session_id, agent, lines, raw)))
 
 
 @router.get("/sessions/{sessionId}/env", summary="Read variables", **answers(Variables, 200, 404, 410))

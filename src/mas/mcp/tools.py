@@ -109,12 +109,15 @@ def list_team(speaker: Speaker, given: _Nothing) -> Answer:
 class _Screen(NamedTuple):
     agent: Annotated[str, AGENT_ID._replace(about="an agent id, such as 21")]
     lines: Annotated[int, _up_to(1000, "default: 50")] = 50
+    screen: Annotated[bool, Rule(about="true: its screen in any case")] = False
 
 
 def read_output(speaker: Speaker, given: _Screen) -> Answer:
-    """Read another agent's screen. You may read the screens of agents that you may write to."""
-    found = speaker.mas.output(speaker.session_id, given.agent, given.lines, speaker.agent)
-    return {"agent": found.agent, "text": found.text}
+    """Read what another agent said last, or its screen if that is not recorded or the agent waits for a decision; in
+    the result, `source` is `transcript`, `screen` or `log`. You may read agents that you may write to.
+    """
+    found = speaker.mas.output(speaker.session_id, given.agent, given.lines, speaker.agent, given.screen)
+    return {"agent": found.agent, "text": found.text, "source": found.source}
 
 
 class _Wait(NamedTuple):

@@ -2,14 +2,16 @@
 
 from typing import NamedTuple
 
+from mas.model.transcript import Source
 from mas.model.views import AgentView
 
 
 class AgentOutput(NamedTuple):
-    """An agent's screen, or the end of its log."""
+    """What an agent said last, from its `transcript`; else its `screen`, or the end of its `log`: see `source`."""
 
     agent: str
     text: str
+    source: Source = "screen"
 
 
 class RestartedAgent(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 from mas.model.errors import BadInput, Conflict
 from mas.model.ids import shown
+from mas.model.transcript import Source
 
 LARGEST = 1 << 20
 _ALLOWED_CONTROLS = {"\n", "\t"}
@@ -122,11 +123,12 @@ class Waited(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question and its answer: the reply, or without one the agent's screen."""
+    """A question and its answer: the reply, or without one what the agent said, or else its screen: see `source`."""
 
     sent: Sent
     waited: Waited
     output: str | None
+    source: Source | None = None
 
 
 class MessageCounts(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 PartKind = Literal["text", "thinking", "tool"]
 # Where an agent's answer was taken from.
-Source = Literal["transcript", "hook", "screen", "log"]
+Source = Literal["transcript", "screen", "log"]
 LONGEST_TEXT = 128 << 10
 LONGEST_DETAIL = 16 << 10
 """The longest text of a message, and of what a tool got or returned; in characters. The rest is left out."""

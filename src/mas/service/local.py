@@ -360,11 +360,19 @@ class LocalMas:
         with self._ready() as world:
             return answer(world, session_id, agent, allow, by)
 
-    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
+    def output(
+        self,
+        session_id: SessionId,
+        agent: str,
+        lines: int,
+        reader: str | None = None,
+        screen: bool = False,
+        message_id: str | None = None,
+    ) -> AgentOutput:
         from mas.service.agents import output
 
         with self._ready() as world:
-            return output.output(world, session_id, agent, lines, reader)
+            return output.output(world, session_id, agent, lines, reader, screen, message_id)
 
     def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
         from mas.service.agents.transcript import transcript
@@ -378,11 +386,11 @@ class LocalMas:
         with self._ready() as world:
             return report(world, session_id, agent, text, state)
 
-    def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
+    def logs(self, session_id: SessionId, agent: str | None, lines: int, raw: bool = False) -> str:
         from mas.service.agents import output
 
         with self._ready() as world:
-            return output.logs(world, session_id, agent, lines)
+            return output.logs(world, session_id, agent, lines, raw)
 
     def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:
         from mas.runtime.host import follow

@@ -227,8 +227,20 @@ class Mas(Protocol):
         """
         ...
 
-    def output(self, session_id: SessionId, agent: str, lines: int, reader: str | None = None) -> AgentOutput:
-        """What an agent's terminal shows. Another agent, `reader`, sees it where it may write to that one."""
+    def output(
+        self,
+        session_id: SessionId,
+        agent: str,
+        lines: int,
+        reader: str | None = None,
+        screen: bool = False,
+        message_id: str | None = None,
+    ) -> AgentOutput:
+        """What an agent said last, or answered to a message, if its program records that; else what its terminal shows.
+
+        With `screen`, and of an agent that is blocked or in error, always what its terminal shows. Another agent,
+        `reader`, sees it where it may write to that one.
+        """
         ...
 
     def transcript(self, session_id: SessionId, agent: str, limit: int = 20, offset: int = 0) -> Transcript:
@@ -243,8 +255,8 @@ class Mas(Protocol):
         """What an agent of a running session reports about itself: shown with it, and sent to listeners as an event."""
         ...
 
-    def logs(self, session_id: SessionId, agent: str | None, lines: int) -> str:
-        """The last lines of a log."""
+    def logs(self, session_id: SessionId, agent: str | None, lines: int, raw: bool = False) -> str:
+        """The last lines of a log; of an agent whose program records its conversation, of that unless `raw`."""
         ...
 
     def follow_logs(self, session_id: SessionId, agent: str | None, lines: int) -> None:

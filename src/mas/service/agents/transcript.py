@@ -72,14 +72,23 @@ class _AgentFiles:
         self._logs = [AppendedFile(paths.root, ("logs", name)) for name in (f"{log}.1", log)]
         self._ids: dict[str, None] = {}
         self._files: dict[tuple[str, ...], _RecordedFile] = {}
+        self._seen: tuple[list[FoundFile], int] | None = None
+        self._found: tuple[tuple[Turn, ...], Tokens, bool] = (), Tokens(), False
 
     def look(self) -> tuple[tuple[Turn, ...], Tokens, bool]:
+        """All turns as they are now; if no file has changed, as they were."""
         found = [file for pattern in self.table.patterns for file in find_files(self._root, (*self._place, *pattern))]
         found.sort(key=lambda file: (file.written, file.names))
+        own = self._own_ids() if self.table.conversations == "own" else None
+        if self._seen != (found, len(own or ())):
+            self._found = self._read(found, own)
+            self._seen = found, len(own or ())
+        return self._found
+
+    def _read(self, found: list[FoundFile], own: dict[str, None] | None) -> tuple[tuple[Turn, ...], Tokens, bool]:
         self._files = {file.names: self._files.get(file.names) or self._recorded(file) for file in found}
         for one in found:
             self._files[one.names].look(one)
-        own = self._own_ids() if self.table.conversations == "own" else None
         counted = [
             file
             for file in self._files.values()
@@ -90,9 +99,8 @@ class _AgentFiles:
         for file in counted:
             # A conversation that goes on in another file may begin there with what was said before.
             turns |= {turn.id: turn for turn in file.reader.conversation.turns}
-        tokens = Tokens()
-        for some in (*(turn.tokens for turn in turns.values()), *(one.reader.conversation.dropped for one in counted)):
-            tokens = tokens.plus(some)
+        spent = [turn.tokens for turn in turns.values()] + [file.reader.conversation.dropped for file in counted]
+        tokens = Tokens(*map(sum, zip(*spent, strict=True)))
         is_cut = any(file.is_cut for file in counted)
         return tuple(sorted(turns.values(), key=lambda turn: turn.started_at)), tokens, is_cut
 
