@@ -2,8 +2,9 @@
 
 import { useEffect, useState, type ReactNode } from "react";
 import { Empty, Loading, ProblemBox } from "../parts/basics.tsx";
+import { Ports } from "../parts/Ports.tsx";
 import { path } from "../protocol/api.ts";
-import type { NetworkBody, NetworkChange, NetworkRequest, NetworkView as Shown } from "../protocol/shapes.ts";
+import type { NetworkBody, NetworkChange, NetworkRequest, NetworkView as Shown, SessionDetail } from "../protocol/shapes.ts";
 import { useCell, useNow } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
@@ -24,7 +25,7 @@ const LOOK: Record<NetworkRequest["result"], readonly [string, string]> = {
   connected: ["idle", "●"],
 };
 
-export default function NetworkView({ session }: { session: Watched }): ReactNode {
+export default function NetworkView({ session, detail }: { session: Watched; detail: SessionDetail }): ReactNode {
   const { value, problem } = useCell(session.network);
   useEffect(() => void session.fetchNetwork(), [session]);
   return (
@@ -32,6 +33,7 @@ export default function NetworkView({ session }: { session: Watched }): ReactNod
       {problem && <ProblemBox problem={problem} retry={() => void session.fetchNetwork()} />}
       {!value && !problem && <Loading what="the network" />}
       {value && <Network network={value} session={session} />}
+      {detail.status === "active" && <Ports id={session.id} />}
     </>
   );
 }

@@ -4,10 +4,12 @@ import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } fro
 import { Count, Loading, ProblemBox, SessionBadge } from "../parts/basics.tsx";
 import { ComposerDialog } from "../parts/Composer.tsx";
 import { later } from "../parts/later.tsx";
+import { OpenPort } from "../parts/Ports.tsx";
 import type { AgentState, SessionDetail, SessionInfo } from "../protocol/shapes.ts";
 import { useCell, useKeys, useLoaded, useNow, useWatched } from "../state/hooks.ts";
 import type { Watched } from "../state/live.ts";
 import { useMas } from "../state/mas.ts";
+import { insideOf, type Inside } from "../state/ports.ts";
 import { isId, sessionHref, withId, type Route, type Tab } from "../state/route.ts";
 import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
 import { Screens } from "../terminal/screen.ts";
@@ -58,7 +60,8 @@ function Known({ route, session }: { route: Here; session: Watched }): ReactNode
 function Shown({ route, session, detail }: { route: Here; session: Watched; detail: SessionDetail }): ReactNode {
   const mas = useMas();
   const now = useNow();
-  const screens = useScreens(route.id);
+  const [inside, setInside] = useState<Inside | null>(null);
+  const screens = useScreens(route.id, setInside);
   const [composing, setComposing] = useState<string | null>(null);
   const compose = useCallback(() => {
     // Where there is a place to write, a second one would have the same words.
@@ -104,8 +107,9 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
       {screens && route.tab === "team" && agent && <AgentView key={agent.id} agent={agent} detail={detail} session={session} screens={screens} />}
       {route.tab === "messages" && <MessagesView session={session} detail={detail} />}
       {route.tab === "files" && <FilesView detail={detail} file={route.file} />}
-      {route.tab === "network" && <NetworkView session={session} />}
+      {route.tab === "network" && <NetworkView session={session} detail={detail} />}
       {route.tab === "numbers" && <NumbersView session={session} />}
+      {inside && <OpenPort id={route.id} inside={inside} close={() => setInside(null)} />}
       {composing !== null && <ComposerDialog session={session} detail={detail} target={composing} close={() => setComposing(null)} />}
     </div>
   );
@@ -125,13 +129,16 @@ function meant(): string | undefined {
 }
 
 /** The session's terminals; they outlive a change of tab. */
-function useScreens(id: string): Screens | null {
+function useScreens(id: string, ask: (inside: Inside) => void): Screens | null {
   const { mux } = useMas();
   const [screens, setScreens] = useState<Screens | null>(null);
   useEffect(() => {
-    const made = new Screens(mux, id);
+    const made = new Screens(mux, id, (address) => {
+      const inside = insideOf(address);
+      inside ? ask(inside) : window.open(address, "_blank", "noopener,noreferrer");
+    });
     setScreens(made);
     return () => made.dispose();
-  }, [mux, id]);
+  }, [mux, id, ask]);
   return screens;
 }

@@ -47,7 +47,7 @@ export class Screen implements Sink {
   private placing = 0;
   private telling: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(mux: Mux, session: string, agent: string) {
+  constructor(mux: Mux, session: string, agent: string, follow: (address: string) => void) {
     this.host.className = "screen";
     this.terminal = new Terminal({
       fontFamily: FONT,
@@ -62,7 +62,7 @@ export class Screen implements Sink {
     this.terminal.loadAddon(new Unicode11Addon());
     this.terminal.unicode.activeVersion = "11";
     this.terminal.loadAddon(this.search);
-    this.terminal.loadAddon(new WebLinksAddon((_, address) => void window.open(address, "_blank", "noopener,noreferrer")));
+    this.terminal.loadAddon(new WebLinksAddon((_, address) => follow(address)));
     this.terminal.open(this.host);
     this.terminal.onData((text) => void this.channel.type(text));
     // A character is a byte here: what old ways to report the mouse need.
@@ -229,12 +229,14 @@ export class Screens {
   constructor(
     private readonly mux: Mux,
     private readonly session: string,
+    /** What a click on a link in one of them does. */
+    private readonly follow: (address: string) => void,
   ) {}
 
   of(agent: string): Screen {
     let screen = this.made.get(agent);
     if (!screen) {
-      screen = new Screen(this.mux, this.session, agent);
+      screen = new Screen(this.mux, this.session, agent, this.follow);
       this.made.set(agent, screen);
     }
     return screen;
