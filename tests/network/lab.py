@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import ssl
@@ -29,6 +30,7 @@ from mas.runtime.network.names import NO_NAME, OK, answer, parse_question
 from mas.runtime.sandbox.system import die_with_parent, libc
 
 OWN, PUBLIC, PRIVATE = "93.184.215.1", "93.184.215.14", "10.9.9.9"
+NEWER = "2606:4700::14"
 HOSTS = f"""\
 127.0.0.1 localhost
 ::1 localhost
@@ -44,6 +46,7 @@ HOSTS = f"""\
 100.64.0.1 carrier.example.com
 127.0.0.1 mixed.example.com
 {PUBLIC} mixed.example.com
+{NEWER} newer.example.com
 """
 _PORTS = (22, 80, 443, 5432)
 # A proxy of the user's machine, which knows more names than the machine does.
@@ -59,7 +62,7 @@ def unshare(kind: int) -> None:
 
 def serve(port: int) -> None:
     """Answer requests with who was meant, and everything else with itself, until the other side has ended."""
-    listener = socket.create_server(("", port), backlog=64)
+    listener = socket.create_server(("", port), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     while True:
         one, _ = listener.accept()
         threading.Thread(target=_talk, args=(one, port), daemon=True).start()
@@ -69,7 +72,7 @@ def _talk(one: socket.socket, port: int) -> None:
     with one:
         data = one.recv(1 << 16)
         if data.startswith(b"GET "):
-            where = one.getsockname()[0]
+            where = one.getsockname()[0].removeprefix("::ffff:")
             one.sendall(f"HTTP/1.0 200 OK\r\n\r\n{where} {port} ".encode() + data)
             return
         while data:
@@ -109,8 +112,8 @@ def serve_proxy(asked: list[str]) -> None:
     threading.Thread(target=serve, daemon=True).start()
 
 
-def serve_names(known: dict[str, str]) -> None:
-    """A name server of the user's machine, which says of every question how long it was."""
+def serve_names(known: dict[str, str], delay: float = 0) -> None:
+    """A name server of the user's machine, which may be slow."""
     asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     asked.bind(("127.0.0.1", 53))
 
@@ -118,6 +121,7 @@ def serve_names(known: dict[str, str]) -> None:
         while True:
             packet, peer = asked.recvfrom(1 << 12)
             question = parse_question(packet)
+            time.sleep(delay)
             address = known.get(question.name, "")
             asked.sendto(answer(question, OK if address else NO_NAME, address), peer)
 
@@ -165,6 +169,7 @@ def internet(tls: str) -> int:
         ip("link", "set", "lo", "up")
         ip("addr", "add", f"{PUBLIC}/24", "dev", "far")
         ip("addr", "add", f"{PRIVATE}/32", "dev", "far")
+        ip("addr", "add", f"{NEWER}/64", "dev", "far", "nodad")
         ip("link", "set", "far", "up")
         threading.Thread(target=echo_packets, daemon=True).start()
         servers(tuple(port for port in _PORTS if port != 443 or not tls))
@@ -178,6 +183,7 @@ def internet(tls: str) -> int:
     ip("link", "set", "lo", "up")
     ip("link", "add", "near", "type", "veth", "peer", "name", "far", "netns", str(child))
     ip("addr", "add", f"{OWN}/24", "dev", "near")
+    ip("addr", "add", "2606:4700::1/64", "dev", "near", "nodad")
     ip("link", "set", "near", "up")
     ip("route", "add", f"{PRIVATE}/32", "dev", "near")
     os.write(start, b"+")
@@ -262,22 +268,43 @@ def apply(change: dict[str, Any]) -> str:
     return apply_rules(os.environ["LAB"]) or "applied"
 
 
-WORDS = {
-    "fetch": fetch,
-    "echo": echo,
-    "resolve": resolve,
-    "proxy": proxy,
-    "garbage": garbage,
-    "packet": packet,
-    "run": run,
-    "apply": apply,
+def kill_meanwhile(host: str) -> str:
+    """What a connection brings when the egress process is killed, and what the next one does."""
+    with socket.create_connection((host, 22), 15) as one:
+        one.sendall(b"first")
+        said = [one.recv(64).decode()]
+        with open(f"{os.environ['LAB']}/space", encoding="ascii") as file:
+            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+        try:
+            said.append(one.recv(64).decode() or "end")
+        except ConnectionResetError:
+            said.append("end")
+    return " ".join([*said, fetch(host, 80)])
+
+
+def own_kinds(name: str) -> str:
+    """The address of a name for a program that wants addresses of the machine's own kinds only."""
+    wanted = (name, 80, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+    return str(socket.getaddrinfo(*wanted)[0][4][0])
+
+
+def keep(network: Network) -> None:
+    """Do what launchers do: start the egress process again if it was killed."""
+    while network.fd >= 0:
+        if select.select([network.fd], [], [], 0.1)[0]:
+            network.hear(time.monotonic())
+
+
+WORDS: dict[str, Any] = {
+    word.__name__: word
+    for word in (fetch, echo, resolve, proxy, garbage, packet, kill_meanwhile, own_kinds, run, apply)
 }
-_INSIDE = ("run", "apply")
+_INSIDE = ("run", "apply", "kill_meanwhile")
 
 
 def attempt(asked: list[Any]) -> str:
     try:
-        return str(WORDS[asked[0]](*asked[1:]))  # type: ignore[operator]
+        return str(WORDS[asked[0]](*asked[1:]))
     except OSError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -314,8 +341,13 @@ def prepare_for_pasta(directory: str) -> None:
     os.chmod(tun, 0o666)
     subprocess.run(["mount", "--bind", tun, "/dev/net/tun"], check=True)
     serve_names({"web.example.com": PUBLIC, "private.example.com": PRIVATE, "git.corp": PRIVATE})
+    ask_at(directory, "127.0.0.1")
+
+
+def ask_at(directory: str, name_server: str) -> None:
+    """Have the machine ask this name server, and not for long."""
     with open(f"{directory}/outer-resolv.conf", "w", encoding="ascii") as file:
-        file.write("nameserver 127.0.0.1\n")
+        file.write(f"nameserver {name_server}\noptions timeout:1 attempts:1\n")
     over = os.path.realpath("/etc/resolv.conf")
     subprocess.run(["mount", "--bind", f"{directory}/outer-resolv.conf", over], check=True)
 
@@ -329,9 +361,12 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         os.environ["LAB"] = directory
         with open(f"{directory}/hosts", "w", encoding="ascii") as file:
-            file.write(HOSTS)
+            file.write(HOSTS + rules.pop("hosts", ""))
         subprocess.run(["mount", "--bind", f"{directory}/hosts", "/etc/hosts"], check=True)
         listen, pasta = rules.pop("listen", []), rules.pop("pasta", "")
+        if name_server := rules.pop("name_server", None):
+            serve_names({"slow.example.com": PUBLIC}, name_server)
+            ask_at(directory, "127.0.0.1")
         if pasta:
             prepare_for_pasta(directory)
         given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "listen": listen, **rules}
@@ -341,6 +376,7 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
         outside = [attempt(one) for one in tries if one[0] not in _INSIDE]
         network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen)), pasta=pasta), "21")
         network.tell(os.getpid())
+        threading.Thread(target=keep, args=(network,), daemon=True).start()
         said = inside(network, directory, tries)
         with open(f"{directory}/log", "a+", encoding="utf-8") as file:
             file.seek(0)

@@ -87,6 +87,50 @@ def test_a_name_keeps_its_address_also_when_the_process_starts_again(tmp_path: P
     assert again.address_of("c.example.com") not in (first, second)
 
 
+def test_a_line_that_a_full_disk_has_cut_short_is_no_name(tmp_path: Path) -> None:
+    path = os.path.join(tmp_path, "names")
+    names = Names(path, {})
+    first, second = names.address_of("a.example.com"), names.address_of("web.example.community")
+    with open(path, "r+", encoding="ascii") as file:
+        file.truncate(os.path.getsize(path) - 9)
+    names = Names(path, {})
+    assert (names.name_of(first), names.name_of(second)) == ("a.example.com", "")
+    # What is written next stands in the same line.
+    third = names.address_of("c.example.com")
+    fourth = names.address_of("d.example.com")
+    again = Names(path, {})
+    assert again.name_of(second) in ("", "c.example.com")
+    assert again.name_of(third) in ("", "c.example.com")
+    assert again.name_of(fourth) == "d.example.com"
+
+
+def test_names_are_known_also_where_nothing_can_be_written(tmp_path: Path) -> None:
+    names = Names(os.path.join(tmp_path, "missing", "names"), {})
+    assert names.name_of(names.address_of("a.example.com")) == "a.example.com"
+
+
+def test_more_names_than_there_are_addresses_are_used_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mas.runtime.network.names._MOST", 50)
+    monkeypatch.setattr("mas.runtime.network.names._KEPT", -1.0)
+    path = os.path.join(tmp_path, "names")
+    names = Names(path, {})
+    kept = names.address_of("kept.example.com")
+    names.open("kept.example.com")
+    last = ""
+    names._next = 65_000
+    for number in range(2_000):
+        address = names.address_of(f"n{number}.example.com")
+        assert address not in (kept, last, "")
+        last = address
+    assert names.name_of(kept) == "kept.example.com"
+    assert names.name_of(last) == "n1999.example.com"
+    # The file holds what is known, and little more.
+    assert os.path.getsize(path) < 100 * 120
+    assert Names(path, {}).name_of(last) == "n1999.example.com"
+
+
 def test_names_that_are_in_use_are_not_forgotten_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mas.runtime.network.names._MOST", 4)
     monkeypatch.setattr("mas.runtime.network.names._KEPT", -1.0)

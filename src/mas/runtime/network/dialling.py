@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PATIENCE = 10.0
+# How long one address may take, if there is another one to try, and all of them together.
+_PATIENCE, _PATIENCE_WITH_OTHERS, _PATIENCE_WITH_ALL = 10.0, 2.0, 30.0
 _KEEP_ALIVE = 120
 
 
@@ -34,19 +35,20 @@ class Dialling:
         self._then = then
         self._socket: socket.socket | None = None
         self._why = "it has no address"
+        self._ends = time.monotonic() + _PATIENCE_WITH_ALL
         self.deadline = 0.0
         self.is_over = False
 
     def start(self) -> None:
         """Try the next address."""
-        while self._left:
+        while self._left and time.monotonic() < self._ends:
             family, address = self._left.pop(0)
             one = self._make(family)
             one.setblocking(False)
             code = one.connect_ex(address)  # type: ignore[arg-type] # as the family has it
             if code in (0, errno.EINPROGRESS):
                 self._socket = one
-                self.deadline = time.monotonic() + _PATIENCE
+                self.deadline = time.monotonic() + (_PATIENCE_WITH_OTHERS if self._left else _PATIENCE)
                 self._loop.watch(one.fileno(), OUT, self._ready)
                 return
             one.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from mas.model.network import is_name
@@ -26,6 +27,7 @@ _FREE_FROM = 1024
 _MOST = 8192
 # For how long an address stays that of a name which nothing is connected to: programs keep answers for a while.
 _KEPT = 600.0
+_ENDS = "."
 
 
 class Question:
@@ -77,6 +79,10 @@ def answer(question: Question, code: int, address: str = "") -> bytes:
     return b"".join(word.to_bytes(2, "big") for word in words) + question.raw + record
 
 
+def _line(name: str, address: str) -> str:
+    return f"{address} {name} {_ENDS}\n"
+
+
 class Names:
     """The addresses of names. They are stored: programs use answers even after the egress process was restarted."""
 
@@ -99,20 +105,26 @@ class Names:
             return
         self._lines = len(lines)
         for line in lines[-_MOST:]:
-            address, _, name = line.partition(" ")
+            words = line.split(" ")
+            # A line that a full disk has cut short has no end, or two of them.
+            if len(words) != 3 or words[2] != _ENDS:
+                continue
+            address, name, _ = words
             if address.startswith(_OURS) and is_name(name) and self._by_address.get(address) is None:
                 self._keep(name, address)
 
     def _write(self, name: str, address: str) -> None:
         """Store the address of one more name; now and then only what is still known."""
-        lines, mode = {name: address}, "a"
         self._lines += 1
-        if self._lines > 2 * _MOST:
-            lines, mode = self._addresses, "w"
-            self._lines = len(lines)
         try:
-            with open(self._path, mode, encoding="ascii") as file:
-                file.writelines(f"{address} {name}\n" for name, address in lines.items())
+            if self._lines <= 2 * _MOST:
+                with open(self._path, "a", encoding="ascii") as file:
+                    file.write(_line(name, address))
+                return
+            self._lines = len(self._addresses)
+            with open(f"{self._path}.tmp", "w", encoding="ascii") as file:
+                file.writelines(_line(*one) for one in self._addresses.items())
+            os.rename(f"{self._path}.tmp", self._path)
         except OSError:
             # On a full disk it is known until this process ends.
             return

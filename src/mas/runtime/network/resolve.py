@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _THREADS = 8
-_MOST_WAITING = 512
+# How many names may be looked up at a time, and how many may wait for what is found.
+_MOST_WAITING, _MOST_ASKING = 512, 2048
 # For how long what was found may be used; a connection is made to an address that was checked, never to a name.
 _FRESH = 20.0
 _MOST_KEPT = 1024
@@ -40,6 +41,7 @@ class Resolver:
         self._todo: list[str] = []
         self._done: list[tuple[str, Found]] = []
         self._threads = 0
+        self._asking = 0
         self._lock = _thread.allocate_lock()
 
     def find(self, name: str, then: Callable[[Found], None]) -> None:
@@ -47,11 +49,13 @@ class Resolver:
         kept = self._kept.get(name)
         if kept and time.monotonic() - kept.at < _FRESH:
             then(kept)
-        elif name in self._waiting:
-            self._waiting[name].append(then)
-        elif len(self._waiting) >= _MOST_WAITING:
+        elif self._asking >= _MOST_ASKING or (name not in self._waiting and len(self._waiting) >= _MOST_WAITING):
             then(Found((), failed=True))
+        elif name in self._waiting:
+            self._asking += 1
+            self._waiting[name].append(then)
         else:
+            self._asking += 1
             self._waiting[name] = [then]
             with self._lock:
                 self._todo.append(name)
@@ -85,7 +89,9 @@ class Resolver:
                 self._kept.pop(next(iter(self._kept)))
             if not found.failed:
                 self._kept[name] = found
-            for then in self._waiting.pop(name, ()):
+            waiting = self._waiting.pop(name, [])
+            self._asking -= len(waiting)
+            for then in waiting:
                 then(found)
 
 

@@ -25,6 +25,7 @@ LOOPBACK = "127.0.0.1"
 DOOR_PORT = 7717
 """Where agents reach MAS: the same in every session, whatever the server's own port is."""
 PROXY_PORT = 3128
+_ANOTHER = "127.63.0.1"
 # The second is where programs ask that find no list of name servers.
 NAME_SERVERS = (("127.0.0.53", 53), (LOOPBACK, 53))
 # Agents cannot take these: to bind a port below 1024 needs a capability that they do not have.
@@ -87,6 +88,8 @@ def listeners(extra: tuple[tuple[str, int], ...]) -> list[int]:
 
     The port 0 stands for an address of a private network, which the namespace is given.
     """
+    # Programs that want addresses of the machine's own kinds only (AI_ADDRCONFIG) do not count 127.0.0.1.
+    _add_address(_ANOTHER)
     straight = [("0.0.0.0", port) for port in STRAIGHT_PORTS]  # noqa: S104 - of a namespace without a way out
     usual = [(LOOPBACK, DOOR_PORT), (LOOPBACK, PROXY_PORT), *straight, *NAME_SERVERS]
     found = [_bound(_socket.SOCK_STREAM, place) for place in usual]
