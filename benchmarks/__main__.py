@@ -17,6 +17,7 @@ from benchmarks import (
     lifecycle,
     listing,
     messages,
+    networking,
     page,
     registry,
     report,
@@ -29,6 +30,7 @@ from benchmarks.measure import QUICK, USUAL
 _GROUPS = {
     "start": starting.measure,
     "isolation": isolating.measure,
+    "network": networking.measure,
     "crowd": crowded.measure,
     "copy": copying.measure,
     "list": listing.measure,

@@ -128,6 +128,10 @@ def environment() -> list[str]:
     return [f"{key}={value}" for key, value in os.environ.items()]
 
 
+def listing(path: str) -> list[str]:
+    return os.listdir(path)
+
+
 def read(path: str) -> str:
     with open(path, encoding="utf-8") as file:
         return file.read()
@@ -135,7 +139,21 @@ def read(path: str) -> str:
 
 WORDS: dict[str, Any] = {
     word.__name__: word
-    for word in (unix, bind, connect, resolve, namespace, interfaces, environment, read, serve, greet, listen, flood)
+    for word in (
+        unix,
+        bind,
+        connect,
+        resolve,
+        namespace,
+        interfaces,
+        environment,
+        listing,
+        read,
+        serve,
+        greet,
+        listen,
+        flood,
+    )
 }
 
 

@@ -15,7 +15,7 @@ from mas.model.isolation import Isolation, NetworkMode, Policy, Tier
 from mas.service.isolation.network import choose_network
 from mas.service.isolation.tiers import Machine, Tiers
 from mas.store.workspace.machine import Probed
-from tests.isolation.test_network import Team, lives
+from tests.isolation.test_network import Team, lives, users_of
 from tests.served import Served
 from tests.site import Site, until
 
@@ -39,18 +39,6 @@ def pasta_of(team: Team) -> psutil.Process:
     process = until(found, "pasta")
     assert isinstance(process, psutil.Process)
     return process
-
-
-def has_users(namespace: str) -> bool:
-    """Whether any process is in a network namespace."""
-
-    def of(pid: int) -> str:
-        try:
-            return os.readlink(f"/proc/{pid}/ns/net")
-        except OSError:
-            return ""
-
-    return any(of(pid) == namespace for pid in psutil.pids())
 
 
 def own_address() -> str:
@@ -95,7 +83,7 @@ def test_what_is_killed_comes_back_and_a_stop_leaves_nothing(served: Served, whi
     assert team.ask("21", "namespace") == namespace
     served.site.mas("stop", team.id)
     until(lambda: not lives(again) and not lives(pasta), "the end of pasta")
-    until(lambda: not has_users(namespace), "the end of the namespace")
+    until(lambda: not users_of(namespace), "the end of the namespace")
 
 
 def test_a_stop_finds_pasta_by_its_mark_also_when_all_who_knew_it_were_killed(site: Site) -> None:

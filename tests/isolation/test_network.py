@@ -171,6 +171,55 @@ def test_an_egress_process_that_is_killed_comes_back_into_the_same_network(serve
     assert team.ask("23", "connect", "127.0.0.1", 7717).startswith("HTTP/1.")
 
 
+def users_of(namespace: str) -> list[int]:
+    """The processes in a network namespace."""
+
+    def of(pid: int) -> str:
+        try:
+            return os.readlink(f"/proc/{pid}/ns/net")
+        except OSError:
+            return ""
+
+    return [pid for pid in psutil.pids() if of(pid) == namespace]
+
+
+def test_two_sessions_have_two_networks_and_stopping_one_ends_its_own_alone(site: Site) -> None:
+    one, other = Team(site), Team(site)
+    spaces = [team.ask("21", "namespace") for team in (one, other)]
+    assert spaces[0] != spaces[1]
+    assert [team.ask("21", "bind", 3000) for team in (one, other)] == ["bound", "bound"]
+    assert users_of(spaces[0])
+    site.mas("stop", one.id)
+    assert users_of(spaces[0]) == []
+    assert lives(other.egress())
+    assert "in use" in other.ask("23", "bind", 3000)
+
+
+def test_what_a_reboot_has_left_does_not_disturb_a_restored_session(site: Site) -> None:
+    team = Team(site)
+    site.mas("stop", team.id)
+    inodes = [os.stat(f"/proc/self/ns/{name}").st_ino for name in ("user", "net")]
+    # As after a reboot: the number is another process's by now, which has other files at these descriptors.
+    os.makedirs(team.network(), exist_ok=True)
+    with open(team.network("space"), "w", encoding="ascii") as file:
+        file.write(f"{os.getpid()} 0 1 {inodes[0]} {inodes[1]}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
+        os.chdir(team.network())
+        stale.bind("egress.sock")
+        os.chdir("/")
+    site.mas("restore", team.id, env={"MAS_ISOLATION": "A"})
+    assert team.ask("21", "interfaces") == ["lo"]
+    assert team.egress().pid != os.getpid()
+
+
+def test_no_service_of_the_machine_finds_names_for_agents(site: Site) -> None:
+    """Those of systemd, nscd, avahi and sssd would give out real addresses."""
+    team = Team(site, policy={"network": "none"})
+    assert team.ask("21", "listing", "/run") == []
+    for place in ("/var/run/nscd", "/run/systemd", "/var/lib/sss", "/run/avahi-daemon", "/var/lib/nscd"):
+        assert "NotFound" in str(team.ask("21", "listing", place)), place
+
+
 def test_stopping_a_session_ends_its_egress_process(site: Site) -> None:
     team = Team(site)
     egress = team.egress()

@@ -149,7 +149,7 @@ def ip(*words: str) -> None:
 def serve_tls(place: str) -> None:
     """Show the files of `place`/www by TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(f"{place}/cert.pem", f"{place}/key.pem")
+    context.load_cert_chain(f"{place}/server.pem", f"{place}/key.pem")
     handler = partial(SimpleHTTPRequestHandler, directory=f"{place}/www")
     server = ThreadingHTTPServer(("", 443), handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
