@@ -60,9 +60,10 @@ def unshare(kind: int) -> None:
     libc("unshare", kind)
 
 
-def serve(port: int) -> None:
+def serve(port: int, newer: bool) -> None:
     """Answer requests with who was meant, and everything else with itself, until the other side has ended."""
-    listener = socket.create_server(("", port), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
+    family = socket.AF_INET6 if newer else socket.AF_INET
+    listener = socket.create_server(("", port), family=family, backlog=64, dualstack_ipv6=newer)
     while True:
         one, _ = listener.accept()
         threading.Thread(target=_talk, args=(one, port), daemon=True).start()
@@ -137,9 +138,9 @@ def echo_packets() -> None:
         one.sendto(packet, peer)
 
 
-def servers(ports: tuple[int, ...]) -> None:
+def servers(ports: tuple[int, ...], newer: bool = False) -> None:
     for port in ports:
-        threading.Thread(target=serve, args=(port,), daemon=True).start()
+        threading.Thread(target=serve, args=(port, newer), daemon=True).start()
 
 
 def ip(*words: str) -> None:
@@ -172,7 +173,7 @@ def internet(tls: str) -> int:
         ip("addr", "add", f"{NEWER}/64", "dev", "far", "nodad")
         ip("link", "set", "far", "up")
         threading.Thread(target=echo_packets, daemon=True).start()
-        servers(tuple(port for port in _PORTS if port != 443 or not tls))
+        servers(tuple(port for port in _PORTS if port != 443 or not tls), newer=True)
         if tls:
             # What it logs is nobody's business.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
