@@ -133,10 +133,9 @@ class Prowl:
         sockets = [machine.stand_in(os.path.join(private, "stand-in"))]
         launcher = self._launcher("21")
         space = os.path.join(private, "network", "space")
-        if os.path.exists(space):
+        if os.path.islink(space):
             sockets.append(os.path.join(private, "network", "egress.sock"))
-            with open(space, encoding="ascii") as file:
-                egress = int(file.read().split()[0])
+            egress = int(os.readlink(space).split()[0])
         else:
             egress = launcher
             os.makedirs(os.path.join(private, "network"))

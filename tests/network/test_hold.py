@@ -10,24 +10,26 @@ import pytest
 from tests.site import Site
 from tests.torture.round import isolates
 
-# Files cannot grow, as on a full disk.
+# Files cannot grow, as on a full disk; a second launcher comes, and finds what the first has made.
 _START = """
-import resource, sys
+import os, resource, sys
 from mas.model.launch import NetworkPlan
 from mas.runtime.network.hold import Network
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-try:
-    Network(NetworkPlan(directory=sys.argv[1], listen=()), "21")
-except OSError as error:
-    print(error.strerror)
+found = [Network(NetworkPlan(directory=sys.argv[1], listen=()), agent) for agent in ("21", "23")]
+print(len({os.fstat(one.space.net).st_ino for one in found}))
 """
 
 
-def test_an_egress_process_that_cannot_be_started_leaves_nothing(bare: Site) -> None:
+@pytest.mark.parametrize("left", [False, True])
+def test_a_full_disk_keeps_no_agent_from_its_network(bare: Site, left: bool) -> None:
     if not isolates(bare):
         pytest.skip("this machine cannot isolate agents")
     directory = os.path.join(bare.directory, "network")
     os.mkdir(directory)
+    if left:
+        # Of one that was killed on its way.
+        os.symlink("half", os.path.join(directory, ".space.tmp"))
     done = bare.run([sys.executable, "-c", _START, directory])
-    assert done.stdout == "File too large\n", done.stderr
-    assert os.listdir(directory) == ["lock"]
+    assert done.stdout == "1\n", done.stderr
+    assert ".space.tmp" not in os.listdir(directory)

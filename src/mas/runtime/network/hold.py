@@ -252,24 +252,20 @@ def _path(directory: int, name: str) -> str:
 
 
 def _note_space(directory: int, space: Space) -> None:
+    """Say where the namespaces are, as the target of a link: that needs no room, so a full disk stops no agent."""
     inodes = (os.fstat(space.user).st_ino, os.fstat(space.net).st_ino)
     half = f".{_SPACE}.tmp"
-    fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE, 0o600, dir_fd=directory)
     try:
-        os.write(fd, " ".join(map(str, (os.getpid(), space.user, space.net, *inodes))).encode())
-    except OSError:
         os.unlink(half, dir_fd=directory)
-        raise
-    finally:
-        os.close(fd)
+    except FileNotFoundError:
+        pass
+    os.symlink(" ".join(map(str, (os.getpid(), space.user, space.net, *inodes))), half, dir_fd=directory)
     os.rename(half, _SPACE, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def egress_of(directory: int) -> list[int]:
     """The egress process, which of its descriptors are the user and the network namespace, and their inodes."""
-    fd = os.open(_SPACE, os.O_RDONLY | SAFE, dir_fd=directory)
-    words = os.read(fd, 256).split()
-    os.close(fd)
+    words = os.readlink(_SPACE, dir_fd=directory).split()
     try:
         pid, user, net, user_inode, net_inode = map(int, words)
     except ValueError:

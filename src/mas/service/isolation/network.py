@@ -31,7 +31,7 @@ DOOR_PORT = 7717
 PROXY_PORT = 3128
 """Where they have a proxy."""
 _DIRECTORY, _RULES = "network", "rules.json"
-_LEFT_WHEN_KILLED = ("egress.sock", ".space.tmp")
+_OF_THE_PROCESS = ("egress.sock", "space", ".space.tmp")
 RESOLVER = "resolv.conf"
 NAME_SERVER = (
     b"# What this session reaches: network, allow and private of its policy\nnameserver 127.0.0.53\nsearch .\n"
@@ -76,8 +76,8 @@ def _shared(why: str) -> tuple[str, ...]:
 
 
 def remove_rest(paths: SessionPaths) -> None:
-    """Remove what a killed egress process left; no process of the session may be running."""
-    for name in _LEFT_WHEN_KILLED:
+    """Remove what an egress process left; no process of the session may be running."""
+    for name in _OF_THE_PROCESS:
         remove_file(paths.at(".mas", _DIRECTORY, name))
 
 
