@@ -20,11 +20,11 @@ def pair(site: Site, name: str) -> str:
 def test_a_session_and_an_agent_are_given_alike_everywhere(site: Site) -> None:
     session, _ = pair(site, "web"), pair(site, "shop")
     for spelling in SPELLINGS:
-        for command in ("output", "logs", "inbox", "env", "token"):
+        for command in ("output", "logs", "inbox", "env", "token", "network"):
             site.mas(command, *spelling)
         site.mas("restart-agent", "--force", *spelling)
     for spelling in (["web"], ["web:"], ["--session", "web"], [session.upper()]):
-        for command in ("show", "logs", "inbox", "env", "stats", "approvals", "stop", "restore"):
+        for command in ("show", "logs", "inbox", "env", "stats", "approvals", "network", "stop", "restore"):
             site.mas(command, *spelling)
     refused = site.mas("stop", "web:21", code=2).stderr
     assert "whole session" in refused

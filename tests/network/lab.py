@@ -368,6 +368,7 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
         if name_server := rules.pop("name_server", None):
             serve_names({"slow.example.com": PUBLIC}, name_server)
             ask_at(directory, "127.0.0.1")
+        planned = rules.pop("planned", listen)
         if pasta:
             prepare_for_pasta(directory)
         given = {"mode": "names", "allow": [], "private": [], "fixed": {}, "door": "", "listen": listen, **rules}
@@ -375,7 +376,7 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
             json.dump({**given, "log": f"{directory}/log"}, file)
         # Controls: all of it is there for the machine.
         outside = [attempt(one) for one in tries if one[0] not in _INSIDE]
-        network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, listen)), pasta=pasta), "21")
+        network = Network(NetworkPlan(directory=directory, listen=tuple(map(tuple, planned)), pasta=pasta), "21")
         network.tell(os.getpid())
         threading.Thread(target=keep, args=(network,), daemon=True).start()
         said = inside(network, directory, tries)

@@ -156,3 +156,10 @@ def test_a_refusal_names_the_list_that_would_let_it_through() -> None:
         "metadata": None,
         "intranet": "private",
     }
+
+
+def test_rules_that_were_changed_before_the_process_has_read_any_are_applied_too() -> None:
+    rules = {"private": ["localhost:5432"], "listen": [["127.0.0.1", 5432]], "planned": []}
+    found = play(rules, ("fetch", "localhost", 5432), ("apply", {}), ("fetch", "localhost", 5432))
+    assert "ConnectionRefused" in found["inside"][0]
+    assert found["inside"][1:] == ["applied", "127.0.0.1 5432"]

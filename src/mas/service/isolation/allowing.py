@@ -79,6 +79,8 @@ def _change_session(
     mode = session.isolation.network if session.isolation else NetworkMode.SHARED
     if mode in _OF_NO_USE:
         return result._replace(note=_OF_NO_USE[mode])
+    if mode is NetworkMode.FULL and kind == ALLOW:
+        return result._replace(note="but its network is full: agents reach every public address already")
     if session.status is not Status.ACTIVE:
         return result._replace(note="the session has it when it is restored")
     if why_not:
