@@ -199,8 +199,18 @@ def test_programs_behind_links_into_other_trees_are_found(in_a: Trial) -> None:
 def test_a_registry_s_token_in_a_file_of_etc_does_not_come_with_the_copy() -> None:
     from mas.service.isolation.etc import _without_keys
 
-    text = b"registry=https://r.example\n//r.example/:_authToken=abc\nindex-url = https://me:pw@r.example/simple\nx=1\n"
-    assert _without_keys(text) == b"registry=https://r.example\nx=1\n"
+    kept = b"registry=https://r.example\nx=1\npasswd:         files systemd\ninsteadOf = ssh://git@r.example/\n"
+    keys = (
+        b"//r.example/:_authToken=abc",
+        b"index-url = https://me:pw@r.example/simple",
+        b"index-url = https://ghp_0123@r.example/simple",
+        b"http_password = x",
+        b"export GITHUB_TOKEN=x",
+        b"AWS_SECRET_ACCESS_KEY = x",
+        b"OPENAI_API_KEY=x",
+        b"extraheader = AUTHORIZATION: basic eA==",
+    )
+    assert _without_keys(kept + b"".join(line + b"\n" for line in keys)) == kept
 
 
 def test_the_user_s_own_configuration_adds_places_and_can_show_all(in_a: Trial, canaries: list[str]) -> None:

@@ -12,8 +12,13 @@ from mas.service.isolation.homes import is_in
 
 _LARGEST = 8 << 20
 _FOR_ALL = stat.S_IROTH
-# Lines that sign in somewhere: tokens of package registries, passwords in addresses.
-_SIGNS_IN = re.compile(rb"_authToken|_password|_auth\s*=|passw(or)?d\s*[=:]|://[^/\s@]*:[^/\s@]*@", re.IGNORECASE)
+# Lines that sign in somewhere: tokens of package registries, passwords and tokens in addresses, keys in variables. Not
+# the line `passwd:` of nsswitch.conf, and not `git@`, which is no secret.
+_SIGNS_IN = re.compile(
+    rb"_authToken|_password|_auth\s*=|passw(or)?d\s*=|password\s*:|://[^/\s@]*:[^/\s@]*@|://(?!git@)[^/\s@]+@"
+    rb"|(token|secret|api_?key|access_?key)\s*=\s*\S|authorization\s*:",
+    re.IGNORECASE,
+)
 _ALWAYS = {"passwd": (b"root", b"nobody"), "group": (b"root", b"nogroup", b"nobody", b"tty")}
 _FEWEST_FIELDS = 3
 
