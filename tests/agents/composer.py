@@ -4,7 +4,7 @@ Messages that it took are lines of `took`. While there is a file `dialog` it sho
 Enter there grants a permission nobody saw (`granted`), and what is pasted is lost. Its arguments say how it is unlucky:
 `deaf=N` drops the first N pastes, `paste` opens the dialog once a text was pasted, `enter` once one was submitted,
 which it takes when the dialog is closed, `folds` shows a long paste as a label, `miscounts` shows a wrong one, `stuck`
-takes no first Enter, `silent` reports nothing.
+takes no first Enter, `silent` reports nothing, `fails` reports an error after its first message.
 """
 
 import os
@@ -78,7 +78,8 @@ class Program:
             self.log = [*self.log[-3:], f"took {len(self.held)}"]
             self.held = ""
             self.report("working")
-            self.report("idle")
+            self.report("error" if "fails" in self.words else "idle")
+            self.words.discard("fails")
 
     def report(self, state: str) -> None:
         if "silent" not in self.words:

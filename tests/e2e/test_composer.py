@@ -218,3 +218,15 @@ def test_an_empty_input_line_shows_that_a_program_that_reports_nothing_is_ready(
     assert agent.kept("pasted") == []
     agent.close()
     until(lambda: agent.states() and agent.kept("took") == ["later"], "the message")
+
+
+def test_a_failed_turn_keeps_no_message_from_a_program_that_is_back_at_its_input_line(site: Site) -> None:
+    agent = Lined(site, "fails")
+    assert agent.send("fails", "--wait", "20") == [("acknowledged", "")]
+    until(lambda: agent.shown()["state"] == "error", "the error")
+    agent.ask()
+    assert agent.send("again")[0][0] == "queued"
+    agent.asks_until_closed()
+    until(lambda: agent.states() == ["acknowledged"] * 2, "the message")
+    assert agent.kept("took") == ["fails", "again"]
+    assert agent.shown()["state"] == "idle"

@@ -265,3 +265,20 @@ def test_titles_report_states(name: str, title: str, state: str | None) -> None:
     titles = Providers("/nowhere", {}).get(name).status.title_map
     found = next((sign for sign in titles if re.search(sign.match, title)), None)
     assert (found and ":".join(filter(None, (found.state, found.kind)))) == state
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "typed"),
+    [
+        ("claude", "see @a.txt, me@x.org, (@b) @ all", r"see \@a.txt, me@x.org, (\@b) @ all"),
+        ("claude", "C:\\", "C:\\ "),
+        ("gemini", "see @a.txt, me@x.org, @ all", r"see \@a.txt, me\@x.org, @ all"),
+        ("gemini", r"see \@a.txt", r"see \@a.txt"),
+        ("codex", "see @a.txt or @b.txt", r"see @a.txt or \@b.txt"),
+        ("codex", "@a.txt it is", "@a.txt it is"),
+        ("aider", "see @a.txt\\", "see @a.txt\\"),
+        ("shell", "echo @a\\", "echo @a\\"),
+    ],
+)
+def test_what_would_be_a_mention_to_a_program_is_typed_as_text(name: str, text: str, typed: str) -> None:
+    assert Providers("/nowhere", {}).get(name).input.neutral(text) == typed

@@ -31,6 +31,9 @@ def test_codex_without_a_key_says_so_at_the_first_message(codex: Agent) -> None:
     codex.site.mas("send", "--session", codex.session, "00", "Hello")
     codex.becomes("error")
     assert codex.dialogs() == [("error", "")]
+    # It is back at its input line: the next message is not kept from it.
+    sent = codex.site.json("send", "--session", codex.session, "--wait", "30", "00", "And now?")
+    assert [delivery["state"] for delivery in sent["deliveries"]] == ["acknowledged"], sent
 
 
 def test_that_codex_wants_a_login_is_known(codex: Agent) -> None:

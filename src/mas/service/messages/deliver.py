@@ -116,8 +116,8 @@ def why_waiting(world: World, session_id: SessionId, agent_id: str, forced: bool
     if forced:
         return None
     reason = f"agent {agent_id} is {state.state}{_asked(state)}"
-    if state.state is State.UNKNOWN and state.source == "launcher":
-        # It has reported nothing in time; if its empty input line is there, that shows that it is ready.
+    if state.state is State.ERROR or (state.state is State.UNKNOWN and state.source == "launcher"):
+        # What failed was one turn, or nothing was reported in time: its empty input line shows whether it is ready.
         return Waiting(reason, by_screen=True)
     return Waiting(reason, state.state in (State.STARTING, State.WORKING))
 
