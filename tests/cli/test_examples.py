@@ -119,6 +119,7 @@ BEFORE: dict[str, Callable[[Site], list[str]]] = {
     "migrate": old_project,
     "keys": with_a_key,
     "url": serving,
+    "forward --detach web 3000": lambda site: serving(site) or [team(site, "solo")],
     **dict.fromkeys(("approvals", "approve", "deny"), asking),
     "serve": nothing,
     "serve --stop": serving,

@@ -24,7 +24,6 @@ mas forward web 3000
 mas forward web 1455 1455
 mas forward --list web
 mas forward --detach web 3000
-mas forward --stop web 3000
 """
 
 
