@@ -25,6 +25,8 @@ from mas.settings import ServerMode, Settings
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AGENTS = os.path.join(REPOSITORY, "tests", "agents")
+# Neither a home nor a place for temporary files, which agents do not see anyhow; None if there is no such place.
+ELSEWHERE = next((path for path in ("/srv", "/opt", REPOSITORY) if os.access(path, os.W_OK)), None)
 _PATIENCE = 60.0
 
 

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from tests.isolation.tiers import start_in
-from tests.site import AGENTS, REPOSITORY, Site, fresh_workspace, short_directory, until
+from tests.site import AGENTS, ELSEWHERE, Site, fresh_workspace, short_directory, until
 
-# Neither a home nor a place for temporary files: those are hidden anyhow.
-_ELSEWHERE = next((path for path in ("/srv", "/opt", REPOSITORY) if os.access(path, os.W_OK)), None)
 _FILES = {"token", "key", "api.sock", "agents.sock"}
 
 
@@ -66,11 +64,11 @@ class Street:
 
 @pytest.fixture(scope="module")
 def street() -> Iterator[Street]:
-    if _ELSEWHERE is None:
+    if ELSEWHERE is None:
         pytest.skip("this user can create a directory in no place that every program sees")
     with (
         fresh_workspace("--provider", "shell") as site,
-        short_directory(_ELSEWHERE) as beside,
+        short_directory(ELSEWHERE) as beside,
         ExitStack() as stack,
     ):
         yield Street(site, beside, stack)

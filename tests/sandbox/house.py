@@ -25,6 +25,8 @@ VIEWS = ("namespaces", "bwrap")
 REFUSED = {"EACCES", "EPERM", "EROFS", "EXDEV", "ENOENT", "ESRCH"}
 # The same, by a root that shows all that is not hidden.
 ALL = "namespaces, root all"
+# And in a copy of a root that launchers share.
+SHARED = "namespaces, shared root"
 _SYSTEM = (*WHOLE, "/etc", "/proc")
 # What is none of ours says whether the machine allows it; else a sandbox that is broken would be no failure.
 _ASKED = {
@@ -55,7 +57,8 @@ class House:
 
     def __init__(self, site: Site, how: str) -> None:
         self.root = "all" if how == ALL else "listed"
-        how = "namespaces" if how == ALL else how
+        self.is_shared = how == SHARED
+        how = "namespaces" if how in (ALL, SHARED) else how
         must_have(how)
         self.site = site
         self.how = how
@@ -89,13 +92,15 @@ class House:
         chain = [self.site.directory, sys.prefix, sys.base_prefix, REPOSITORY, self.path("hidden/inner/shown"), *system]
         places, links = followed(dict.fromkeys(chain))
         outside = {path: target for path, target in links.items() if path.count("/") == 1}
-        given = {
+        given: dict[str, Any] = {
             "write": (self.path("session/unit"), self.path("hidden/inner/shown/own")),
             "read": tuple(places),
             "links": tuple(outside.items()) if self.tier == "A" and self.root == "listed" else (),
             "hide": (self.path("hidden"), self.path("plain/key"), self.path("hidden/inner/shown/secret")),
             "binds": ((self.path("tmp"), "/tmp"), (self.path("tmp2"), "/var/tmp")) if self.tier == "A" else (),
         }
+        if self.is_shared:
+            given["shared_root"] = self.path("root")
         return Rules(tier=self.tier, how=self.how, root=self.root, **{**given, **more})
 
     def pane(self, *argv: str, plan: dict[str, Any] | None = None, **how: Any) -> AbstractContextManager[Pane]:

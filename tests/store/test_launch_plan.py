@@ -49,7 +49,10 @@ RULES = Rules(
     ports=(80, 443),
     connect=(7717,),
     system_calls=("ptrace",),
+    filter="0600000000000000",
     account=(1, 2),
+    own=("/own",),
+    shared_root="/roots/one",
     shared_memory=1 << 20,
 )
 LIMITS = LimitPlan(
@@ -142,6 +145,7 @@ def test_a_file_of_the_version_before_is_read_but_for_the_keys_to_quit_by(path: 
     with open(path, "wb") as file:
         file.write(OLD)
     newer = {"root": "all", "copies": (), "links": (), "connect": (), "system_calls": (), "shared_memory": 64 << 20}
+    newer |= {"filter": "", "own": (), "shared_root": ""}
     without = {"mark": 0, "network": None, "quit_keys": (), "quit_timeout": 0.0}
     assert read_plan(path) == FULL.but(**without, isolation=RULES.but(**newer))
     with open(path, "wb") as file:

@@ -94,8 +94,15 @@ class Rules(Record):
     """Ports that it may connect to as well, but not listen at."""
     system_calls: tuple[str, ...] = ()
     """Those of the calls closed to most that its provider opens."""
+    filter: str = ""
+    """What `runtime.sandbox.seccomp` makes of these rules, in hexadecimal; empty: each agent's process makes it."""
     account: tuple[int, int] | None = None
     """The user and group that root runs it as."""
+    own: tuple[str, ...] = ()
+    """Those paths of `write` that no other agent has."""
+    shared_root: str = ""
+    """The file through which launchers share a listed root: agents that have the same one differ in `own` and `binds`
+    alone. Empty: each builds its own."""
     shared_memory: int = 64 << 20
     """How many bytes `/dev/shm` can hold; tier A only."""
 

@@ -102,7 +102,7 @@ def main(session_dir: str, agent: str) -> int:
             if runner.is_homeless:
                 _close_pane(runner.home)
             return code if code >= 0 else 128 - code
-        argv = _argv_again(plan)
+        argv, plan = _argv_again(plan), _alone(plan)
 
 
 class _Runner:
@@ -247,6 +247,11 @@ def _argv_again(plan: LaunchPlan) -> tuple[str, ...]:
     from mas.store.files.matching import is_any
 
     return plan.resume if plan.resume and (not plan.resume_if or is_any(plan.resume_if)) else plan.argv
+
+
+def _alone(plan: LaunchPlan) -> LaunchPlan:
+    """The plan without the root that the agents of a start share: by now, the machine may have changed."""
+    return plan.but(isolation=plan.isolation.but(shared_root="")) if plan.isolation else plan
 
 
 def _enter_unit(session_dir: str, agent: str, lazy: str | None) -> None:

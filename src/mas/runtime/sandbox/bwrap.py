@@ -20,6 +20,8 @@ _CAPABILITIES = "--cap-drop ALL --cap-add CAP_SETPCAP"
 _OF_ROOT = "--cap-add CAP_SYS_ADMIN"
 _OTHER_ACCOUNT = "--cap-add CAP_SETUID --cap-add CAP_SETGID"
 _BINDS = {"read": "--ro-bind", "write": "--bind", "bind": "--bind", "copy": "--ro-bind"}
+# The bytes of a tmpfs that hides a directory.
+_COVER = str(1 << 20)
 _INSIDE = os.path.join(os.path.dirname(__file__), "inside.py")
 
 
@@ -51,7 +53,7 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
         # Bubblewrap would follow a link.
         os.close(open_place(source))
         if kind == "hide" and os.path.isdir(path):
-            words += ["--perms", "0555", "--tmpfs", path]
+            words += ["--perms", "0555", "--size", _COVER, "--tmpfs", path]
             sealed.append(path)
             covers.append(path)
         elif kind == "hide":

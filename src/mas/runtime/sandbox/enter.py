@@ -12,16 +12,17 @@ import os
 import termios
 
 from mas.model.launch import LaunchPlan, Rules, plan_in, plan_text
-from mas.runtime.sandbox import landlock, privileges, seccomp
-from mas.runtime.sandbox.bwrap import command
+from mas.runtime.sandbox import landlock, privileges
 from mas.runtime.sandbox.init import keep_agent, keep_namespace
-from mas.runtime.sandbox.namespaces import NoProc, build_view, enter_namespaces, fork_beside, seal_devices
+from mas.runtime.sandbox.namespaces import NoProc, build_view, enter_namespaces, fork_beside, furnish, seal_devices
 from mas.runtime.sandbox.system import close_on_exec, die_with_parent
-from mas.runtime.sandbox.view import of_root
+from mas.runtime.sandbox.view import of_root, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from mas.runtime.sandbox.shared_root import SharedRoot
 
 _UNRUNNABLE = 127
 _SIGNALS = range(1, 32)
@@ -79,10 +80,30 @@ def start(rules: Rules, program: SandboxProgram, master: int, slave: int) -> Sta
     rules = _with_roots(rules)
     if rules.account:
         os.fchown(slave, *rules.account)
+    started = _start_in_shared(rules, program, master, slave) if rules.shared_root else None
+    if started:
+        return started
     try:
-        return _start(rules, program, master, slave, rules.how == "namespaces")
+        return _start(_Inner(rules, program, slave), master, rules.how == "namespaces")
     except _NoProcesses:
-        return _start(rules, program, master, slave, False)
+        return _start(_Inner(rules, program, slave), master, False)
+
+
+def _start_in_shared(rules: Rules, program: SandboxProgram, master: int, slave: int) -> Started | None:
+    """Do so in a copy of the root that the agents of a start share; None if there is no way into one."""
+    from mas.runtime.sandbox.shared_root import open_root
+
+    root = open_root(rules, program.join)
+    if root is None:
+        return None
+    try:
+        return _start(_Inner(rules, program, slave, root), master, own_processes=True)
+    except (SandboxFailed, _NoProcesses):
+        return None
+    finally:
+        # Other launchers open it through this process, until it exits.
+        if not root.is_ours:
+            root.close()
 
 
 def _with_roots(rules: Rules) -> Rules:
@@ -96,7 +117,7 @@ class _NoProcesses(Exception):
     """It cannot have a process namespace of its own."""
 
 
-def _start(rules: Rules, program: SandboxProgram, master: int, slave: int, own_processes: bool) -> Started:
+def _start(inner: _Inner, master: int, own_processes: bool) -> Started:
     pipes = [os.pipe() for _ in range(4)]
     (report, _), (_, gate), (ended, _), (words, _) = pipes
     ours = (report, gate, ended, words)
@@ -104,7 +125,7 @@ def _start(rules: Rules, program: SandboxProgram, master: int, slave: int, own_p
     child = os.fork()
     if child == 0:
         _close(master, *ours)
-        _Inner(rules, program, slave, theirs).run(own_processes)
+        inner.run(theirs, own_processes)
     _close(*theirs)
     tells_its_end = False
     try:
@@ -155,34 +176,34 @@ def _who(child: int, master: int) -> tuple[int, tuple[int, ...]]:
 
 
 class _Inner:
-    """The process on its way in; `pipes` are its ends of them."""
+    """The process on its way in."""
 
-    def __init__(self, rules: Rules, program: SandboxProgram, slave: int, pipes: tuple[int, ...]) -> None:
+    def __init__(self, rules: Rules, program: SandboxProgram, slave: int, root: SharedRoot | None = None) -> None:
         self.rules = rules
         self.program = program
         self.slave = slave
-        self.report, self.gate, self.ended, self.words = pipes
+        self.root = root
         self.own_processes = True
         self.building = -1
         """Closed once the view of the file system is complete."""
 
-    def run(self, own_processes: bool) -> None:
-        """Go in and become the agent. Does not return."""
+    def run(self, pipes: tuple[int, ...], own_processes: bool) -> None:
+        """Go in and become the agent; `pipes` are its ends of them. Does not return."""
         try:
+            self.report, self.gate, self.ended, self.words = pipes
             self.own_processes = own_processes
+            self.filter = _filter(self.rules, own_processes)
             self.program.prepare()
             if self.program.join:
                 self.program.join()
             if self.rules.how == "namespaces":
-                enter_namespaces(own_processes)
-                if own_processes:
-                    self._give_birth()
-                self._go_into_view(own_processes)
+                self._go_by_namespaces()
             elif self.rules.how == "bwrap":
                 self._go_by_bwrap()
             else:
                 ruleset = landlock.ruleset(self.rules, os.ttyname(self.slave))
-                privileges.drop(self.rules.account, wholly=not os.geteuid())
+                privileges.gain_none(wholly=not os.geteuid())
+                privileges.drop(self.rules.account)
                 die_with_parent()
                 self.become_agent(ruleset)
         except NoProc:
@@ -202,7 +223,7 @@ class _Inner:
         first = fork_beside()
         if not first:
             os.close(self.building)
-            privileges.drop(None, wholly=True)
+            privileges.drop(None)
             _usual_signals()
             keep_namespace(self.report, built)
         os.close(built)
@@ -211,21 +232,39 @@ class _Inner:
             os.write(self.ended, first.to_bytes(4, "little") + agent.to_bytes(4, "little"))
             os._exit(0)
 
-    def _go_into_view(self, own_processes: bool) -> None:
+    def _go_by_namespaces(self) -> None:
         directory = os.getcwd()
+        build = self._unshare()
+        privileges.gain_none(wholly=True)
+        if self.own_processes:
+            self._give_birth()
         mask = os.umask(0o022)
-        build_view(self.rules, own_processes)
-        if own_processes:
+        build()
+        if self.own_processes:
             os.close(self.building)
         # Where it was is below what has been laid over it.
         os.chdir(directory)
         os.umask(mask)
         ruleset = landlock.ruleset(self.rules)
-        privileges.drop(self.rules.account, wholly=True)
+        privileges.drop(self.rules.account)
         die_with_parent()
         self.become_agent(ruleset)
 
+    def _unshare(self) -> Callable[[], None]:
+        """Have new namespaces; returns what builds their view of the file system."""
+        if self.root is None:
+            enter_namespaces(self.own_processes)
+            return lambda: build_view(self.rules, self.own_processes)
+        proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        own = split(self.rules)[1]
+        mounts = self.root.enter(own)
+        enter_namespaces(self.own_processes, proc)
+        os.close(proc)
+        return lambda: furnish(self.rules, own, mounts, new_proc=True)
+
     def _go_by_bwrap(self) -> None:
+        from mas.runtime.sandbox.bwrap import command
+
         data = os.memfd_create("mas")
         plan = LaunchPlan(argv=self.program.argv, env=self.program.environ, isolation=self.rules)
         os.write(data, os.fsencode(f"{os.getcwd()}\0{plan_text(plan)}"))
@@ -257,7 +296,7 @@ class _Inner:
             os.dup2(self.slave, fd)
         os.write(self.report, _READY)
         landlock.restrict(ruleset)
-        seccomp.install(self.rules, self.own_processes)
+        privileges.filter_calls(self.filter)
         _usual_signals()
         close_on_exec(3)
         # The process that started this one now knows its id; or it is gone, and this one must not run.
@@ -276,19 +315,32 @@ def go_on_inside(descriptors: list[int]) -> None:
     plan = plan_in(text)
     rules = plan.isolation
     assert rules is not None
-    inner = _Inner(rules, SandboxProgram(plan.argv, plan.env, _nothing), slave, (report, gate, ended, -1))
+    inner = _Inner(rules, SandboxProgram(plan.argv, plan.env, _nothing), slave)
+    inner.report, inner.gate, inner.ended = report, gate, ended
     try:
+        inner.filter = _filter(rules, own_processes=True)
         if not os.geteuid():
             # No other code owns them.
             seal_devices()
         # The account's own directories are closed to a root that has no other capability.
-        privileges.drop(rules.account, wholly=True)
+        privileges.gain_none(wholly=True)
+        privileges.drop(rules.account)
         os.chdir(directory)
         inner.become_init(landlock.ruleset(rules))
     except (OSError, MemoryError, ValueError) as error:
         inner.tell(error)
     finally:
         os._exit(_UNRUNNABLE)
+
+
+def _filter(rules: Rules, own_processes: bool) -> bytes:
+    """The filter of system calls: the one in the rules, unless it turned out that there are no own processes."""
+    if rules.filter and (own_processes or rules.how != "namespaces"):
+        return bytes.fromhex(rules.filter)
+    # Before the walls: it imports something.
+    from mas.runtime.sandbox.seccomp import packed
+
+    return packed(rules, own_processes)
 
 
 def _run(program: SandboxProgram) -> int:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from mas.model.launch import MARK_LIMIT
 from mas.model.system_calls import NEVER, OPENABLE, REFUSED_IN_B, UNSUPPORTED_IN_B, numbers
-from mas.runtime.sandbox.system import Buffer, machine, prctl
+from mas.runtime.sandbox.system import machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.model.launch import Rules
 
-_PR_SET_SECCOMP = 22
-_FILTER = 2
 # Of `struct seccomp_data`: the number and the architecture; arguments are 64 bits from 16 on, the lower half first.
 _NUMBER, _ARCHITECTURE = 0, 4
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
@@ -55,15 +53,12 @@ _Step = tuple[int, int, int, int]
 _Checks = dict[str, list[_Step]]
 
 
-def install(rules: Rules, own_processes: bool) -> None:
-    """Refuse all other calls to this process and all that it starts, for ever. Needs `no_new_privs`.
+def packed(rules: Rules, own_processes: bool) -> bytes:
+    """The filter for this machine, as the kernel reads it.
 
-    `own_processes`: it is in a process namespace, where it can reach no other process by its number.
+    `own_processes`: it is for a process namespace, where no other process can be reached by its number.
     """
-    steps = program(machine(), rules, own_processes)
-    code = Buffer(b"".join(_packed(step) for step in steps))
-    pointer = Buffer(len(steps).to_bytes(8, "little") + code.address.to_bytes(8, "little"))
-    prctl(_PR_SET_SECCOMP, _FILTER, pointer.address)
+    return b"".join(map(_packed, program(machine(), rules, own_processes)))
 
 
 def program(own: int, rules: Rules, own_processes: bool) -> list[_Step]:

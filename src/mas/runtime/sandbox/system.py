@@ -60,14 +60,17 @@ class _SystemCall(_ctypes.CFuncPtr):
 
 
 _found: dict[str, _Function | _SystemCall] = {}
+_machine: list[int] = []
 
 
 def machine() -> int:
     """Which of the two known machines this is: 0 is x86_64, 1 is aarch64; `OSError` on any other."""
-    this = os.uname()
-    if this.sysname != "Linux" or this.machine not in _MACHINES:
-        raise OSError(38, f"no system calls are known for {this.sysname} on {this.machine}")
-    return _MACHINES.index(this.machine)
+    if not _machine:
+        this = os.uname()
+        if this.sysname != "Linux" or this.machine not in _MACHINES:
+            raise OSError(38, f"no system calls are known for {this.sysname} on {this.machine}")
+        _machine.append(_MACHINES.index(this.machine))
+    return _machine[0]
 
 
 def libc(name: str, *arguments: int | bytes | None) -> int:

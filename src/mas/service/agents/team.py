@@ -166,7 +166,7 @@ def _write_plan(
         restart_limit=limit,
         resume=resume if again else (),
         resume_if=program.resume_if,
-        isolation=enclosure.rules(agent.id, program, env) if enclosure else None,
+        isolation=enclosure.rules(agent.id, program, env, in_team=waits) if enclosure else None,
         network=enclosure.network() if enclosure else None,
         limits=limits,
         states=states,

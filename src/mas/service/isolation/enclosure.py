@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from hashlib import sha256
 
 from mas.model.errors import BadInput, Corrupt, NotIsolated
 from mas.model.ids import SessionId, shown
@@ -13,6 +15,8 @@ from mas.model.launch import NetworkPlan, Rules
 from mas.model.run import Run
 from mas.providers.provider import Program
 from mas.runtime.sandbox.places import ETC, NEVER, WHOLE
+from mas.runtime.sandbox.seccomp import packed
+from mas.runtime.sandbox.view import split
 from mas.service.isolation import etc
 from mas.service.isolation.account import Account, account_for, find_account
 from mas.service.isolation.homes import Homes, is_in
@@ -40,6 +44,9 @@ from mas.service.isolation.tiers import warning
 from mas.service.world import World
 from mas.settings import DEFAULT_PORT, workspace_policy
 from mas.store.agent.directory import AgentPlace
+from mas.store.files.atomic import ensure_directory
+from mas.store.files.tree import remove_tree
+from mas.store.layout import PRIVATE_DIR
 from mas.store.server.address import find as find_address
 from mas.store.session.etc_copy import EtcCopy
 from mas.store.session.private_home import PrivateHome, hand_over, let_pass
@@ -70,6 +77,8 @@ _NAMED_BY = (
     "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HOME", "CUDA_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME",
 )  # fmt: skip
 _LISTED, _ALL = "listed", "all"
+# Where launchers of a start keep what they share, in no agent's view.
+_ROOTS = "roots"
 _SAYS_ALL = 'isolation.root is "all" in your own configuration'
 
 
@@ -130,8 +139,11 @@ class Enclosure:
         self._known = [path for path in KnownWorkspaces(world.settings.environ).all() if path != world.layout.root]
         self._is_listed = not self._is_a or self._view.root == _LISTED
         self._etc = EtcCopy(self._paths)
+        self._roots = self._paths.at(".mas", _ROOTS)
         self._common: dict[tuple[str, tuple[str, ...]], tuple[Sights, Sights, Sights]] = {}
         self._places: set[str] = set()
+        self._seen_paths: dict[str, str] = {}
+        self._filters: dict[tuple[str, ...], str] = {}
         # Where a policy shows what everybody has there, it is not replaced.
         shared = {*self._policy.read, *self._policy.write}
         self.covered = tuple(
@@ -148,6 +160,7 @@ class Enclosure:
     def empty(self) -> None:
         """Leave nothing of what agents of an earlier run kept for a moment."""
         self._home.empty_temporary()
+        remove_tree(self._roots)
         if self._network:
             self._network.empty()
 
@@ -156,6 +169,7 @@ class Enclosure:
         paths = self._paths
         if self._network:
             self._network.furnish()
+        ensure_directory(self._roots, PRIVATE_DIR)
         self._home.make()
         for agent, program in programs.items():
             AgentPlace(paths, agent).make()
@@ -165,9 +179,7 @@ class Enclosure:
                     self._home.link(path.removeprefix("~/"), real)
         uid = self._account.uid if self._account else os.getuid()
         if self.has_copy:
-            sights = Sights()
-            self._system(sights)
-            files = etc.copied(lambda path: sights.kind_of(path) == READ, uid, paths.home)
+            files = etc.copied(lambda path: self._system.kind_of(path) == READ, uid, paths.home)
             self._etc.write({**files, **({RESOLVER: NAME_SERVER} if self._network else {})})
         # Without its powers not even root can write what is another's, as after an earlier run for an account.
         uid, gid = (self._account.uid, self._account.gid) if self._account else (os.getuid(), os.getgid())
@@ -180,12 +192,14 @@ class Enclosure:
     def environment(self, agent: str, path: str) -> dict[str, str]:
         """What an isolated agent has instead of the user's own; `path` is its PATH."""
         home = self._paths.home
-        seen = ":".join(map(self._homes.without_links, path.split(":")))
+        if path not in self._seen_paths:
+            self._seen_paths[path] = ":".join(map(self._homes.without_links, path.split(":")))
+        seen = self._seen_paths[path]
         return {
             "HOME": home,
             "TMPDIR": _TEMPORARY[0] if self._has_usual else self._paths.at(".tmp", agent),
             **{name: f"{home}/{place}" for name, place in _XDG.items()},
-            **self._homes.roots(),
+            **self._homes.roots,
             "PATH": seen,
             "MAS_PATH": seen,
             **({"MAS_PORT": str(DOOR_PORT)} if self._network else {}),
@@ -199,8 +213,11 @@ class Enclosure:
             return self._homes.without_links(program), *rest
         return os.path.join(self._homes.without_links(directory), name), *rest
 
-    def rules(self, agent: str, program: Program, env: Mapping[str, str]) -> Rules:
-        """What the kernel must enforce around one agent, which has this environment."""
+    def rules(self, agent: str, program: Program, env: Mapping[str, str], in_team: bool = False) -> Rules:
+        """What the kernel must enforce around one agent, which has this environment.
+
+        `in_team`: others are started at the same time, and can share a root with it.
+        """
         sights = self.sights(agent, program, env)
         kept = sights.needed(self.covered)
         copies = ((self._etc.path, ETC),) if self.has_copy else self._network.files() if self._network else ()
@@ -208,7 +225,7 @@ class Enclosure:
             if is_in(path, ETC) and path not in self._places:
                 self._etc.make_place(path)
                 self._places.add(path)
-        return Rules(
+        rules = Rules(
             tier=self._isolation.tier,
             how=self._isolation.how,
             root=_LISTED if self._is_listed else _ALL,
@@ -222,7 +239,27 @@ class Enclosure:
             connect=self._own_port(),
             account=(self._account.uid, self._account.gid) if self._account else None,
             system_calls=program.system_calls,
+            own=tuple(path for path in map(os.path.realpath, self._own_paths(agent)) if path in kept),
         )
+        return rules.but(filter=self._filter(rules), shared_root=self._shared_root(rules) if in_team else "")
+
+    def _filter(self, rules: Rules) -> str:
+        """The filter of system calls; it is the same for all programs that need the same calls."""
+        if rules.system_calls not in self._filters:
+            self._filters[rules.system_calls] = packed(rules, own_processes=rules.how != "landlock").hex()
+        return self._filters[rules.system_calls]
+
+    def _shared_root(self, rules: Rules) -> str:
+        """Where launchers find the root of agents with the same rules, but for what each has alone."""
+        if rules.how != "namespaces" or rules.root != _LISTED:
+            return ""
+        common, own = split(rules)
+        places = [path for _, path, _ in own if not any(is_in(path, one) for one in rules.own)]
+        same = (common, places, rules.links)
+        return os.path.join(self._roots, sha256(repr(same).encode()).hexdigest())
+
+    def _own_paths(self, agent: str) -> tuple[str, ...]:
+        return AgentPlace(self._paths, agent).path, self._paths.at(".tmp", agent)
 
     def sights(self, agent: str, program: Program, env: Mapping[str, str]) -> Sights:
         """All paths for which there is a rule, and why."""
@@ -262,7 +299,7 @@ class Enclosure:
         homes, root = self._homes, self._world.layout.root
         sights = Sights(base=HIDE if self._is_listed else READ)
         if self._is_listed:
-            self._system(sights)
+            sights.update(self._system)
         else:
             sights.add(HIDE, "sockets of the machine's services", (*_RUN, _GROUPS))
             sights.add(HIDE, "sessions of another workspace", (f"{one}/sessions" for one in self._known))
@@ -283,7 +320,10 @@ class Enclosure:
             sights.add(READ, "the workspace", (root,))
         return sights
 
-    def _system(self, sights: Sights) -> None:
+    @cached_property
+    def _system(self) -> Sights:
+        """What agents see of the machine itself, if that is listed."""
+        sights = Sights()
         resolver = () if self._network else tuple(_resolver())
         sights.add(READ, "finds addresses of names", resolver)
         sights.add(HIDE, "sockets of the machine's services", _sockets(resolver))
@@ -293,6 +333,7 @@ class Enclosure:
         if not self._is_a:
             sights.add(READ, "the system", etc.harmless())
         sights.add(READ, "isolation.system of your own configuration", self._view.system)
+        return sights
 
     def _after(self) -> Sights:
         """What counts more than all rules for the machine: the policy and, more than that, the session."""

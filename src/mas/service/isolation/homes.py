@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from glob import escape, glob
 
 import mas
@@ -73,11 +74,12 @@ class Homes:
         for directory in path.split(":"):
             if os.path.isabs(directory):
                 yield from self._installed(os.path.realpath(directory))
-        yield from self.roots().values()
+        yield from self.roots.values()
         package = os.path.dirname(mas.__file__)
         for place in (sys.prefix, sys.base_prefix, os.path.dirname(package)):
             yield self._share(os.path.realpath(place))
 
+    @cached_property
     def roots(self) -> dict[str, str]:
         """Variables that name tool chains which lie in a home."""
         found: dict[str, str] = {}
