@@ -82,6 +82,8 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     }
     files = dict(found.files)
     settings = json.loads(files[f"{STATE}/mas-settings.json"])
+    # It deletes conversations that are older, 30 days by default.
+    assert settings["cleanupPeriodDays"] == 36500
     hooks = settings["hooks"]
     # Its own default lets it run commands without asking.
     assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
