@@ -109,6 +109,12 @@ def test_an_unknown_dialog_is_described_by_its_question_or_its_last_words(rows: 
     assert dialog_on(Screen(rows, rows, 0, 0), ()) == ("dialog", words)
 
 
+@pytest.mark.parametrize("mode", ["", "ask", "architect multi", "multi"])
+def test_every_row_of_a_text_has_aiders_prompt_in_any_of_its_modes(mode: str) -> None:
+    drawn = f"────\nReadonly: ../ROLE.md\n{mode}> one long\n{mode}> line\n{mode}> two"
+    assert seen_on(composer_of("aider"), screen_in(drawn, 4, 9), "one long line\ntwo") is Seen.OURS
+
+
 LINED = Composer(prompt="> ?", margin="  ", above="^─+", below="─+", pasted=r"\[(?P<lines>\d+) lines\]")
 
 
