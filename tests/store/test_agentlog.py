@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mas.model.state import SOURCES, fold
+from mas.model.state import COMPOSER, SOURCES, fold
 from mas.providers import format as providers_format
 from mas.store.agent import agentlog
 from mas.store.agent.agentlog import AgentLog, Fields, has_spoken, last_run, plain
@@ -157,5 +157,5 @@ def test_plain_text_is_bounded_and_harmless() -> None:
 
 def test_all_rooms_know_the_same_sources() -> None:
     assert SOURCES == providers_format.SOURCES
-    # What the launcher says itself is kept too.
-    assert tuple(source.decode() for source in agentlog._SOURCES) == (*SOURCES, "launcher")
+    # What the launcher says itself is kept too, and who types.
+    assert tuple(source.decode() for source in agentlog._SOURCES) == (*SOURCES, COMPOSER, "launcher")
