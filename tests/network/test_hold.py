@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -33,3 +34,32 @@ def test_a_full_disk_keeps_no_agent_from_its_network(bare: Site, left: bool) -> 
     done = bare.run([sys.executable, "-c", _START, directory])
     assert done.stdout == "1\n", done.stderr
     assert ".space.tmp" not in os.listdir(directory)
+
+
+# The process that was started is killed before it serves; then somebody in its namespace tries to take its port.
+_KILL = """
+import os, signal, socket, sys
+from mas.model.launch import NetworkPlan
+from mas.runtime.network.hold import Network
+from mas.runtime.network.space import DOOR_PORT
+network = Network(NetworkPlan(directory=sys.argv[1], listen=()), "21")
+os.kill(int(os.readlink(os.path.join(sys.argv[1], "space")).split()[0]), signal.SIGKILL)
+child = os.fork()
+if child == 0:
+    network.space.join()
+    try:
+        socket.socket().bind(("127.0.0.1", DOOR_PORT))
+        os._exit(0)
+    except OSError as error:
+        os._exit(error.errno)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_no_agent_takes_a_port_of_an_egress_process_that_is_killed_before_it_serves(bare: Site) -> None:
+    if not isolates(bare):
+        pytest.skip("this machine cannot isolate agents")
+    directory = os.path.join(bare.directory, "network")
+    os.mkdir(directory)
+    done = bare.run([sys.executable, "-c", _KILL, directory])
+    assert done.stdout == f"{errno.EADDRINUSE}\n", done.stderr

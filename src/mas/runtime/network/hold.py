@@ -130,8 +130,7 @@ class Network:
             except (FileNotFoundError, ConnectionRefusedError, Lost) as error:
                 if space is None and may_wait and not isinstance(error, FileNotFoundError):
                     return False
-                self._start(space)
-                self._connect(space)
+                self._connect(self._start(space))
             return True
         finally:
             # The process that was started has it open, too.
@@ -155,15 +154,20 @@ class Network:
         self._connection = connection
         self.space = space or found
 
-    def _start(self, space: Space | None) -> None:
-        """Start the egress process, detached from this one."""
+    def _start(self, space: Space | None) -> Space:
+        """Start the egress process, detached from this one, in a new namespace or the one given; returns which."""
+        is_new = space is None
+        if space is None or not self._sockets:
+            # Kept here, too: the process may be killed before it has handed them out, and no agent may have its ports.
+            space, sockets = self._make_space(space)
+            self._replace_sockets(sockets)
         report, write = os.pipe()
         # It is no orphan of the agent's, which this process would have to end.
         prctl(PR_SET_CHILD_SUBREAPER, 0)
         try:
             middle = os.fork()
             if middle == 0:
-                self._detach(space, write)
+                self._detach(space, is_new, write)
             os.waitpid(middle, 0)
         finally:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -172,22 +176,20 @@ class Network:
         os.close(report)
         if words != _READY:
             raise OSError(1, words.decode("utf-8", "replace") or "the egress process did not start")
+        return space
 
-    def _detach(self, space: Space | None, report: int) -> None:
+    def _detach(self, space: Space, is_new: bool, report: int) -> None:
         """Fork once more, become the egress process there, and exit here. Does not return."""
         try:
             os.setsid()
             if os.fork() == 0:
-                self._become_egress(space, report)
+                self._become_egress(space, is_new, report)
         except OSError as error:
             os.write(report, (error.strerror or str(error)).encode("utf-8", "replace"))
         finally:
             os._exit(0)
 
-    def _become_egress(self, space: Space | None, report: int) -> None:
-        sockets, is_new = self._sockets, space is None
-        if space is None or not sockets:
-            space, sockets = self._make_space(space)
+    def _become_egress(self, space: Space, is_new: bool, report: int) -> None:
         _note_space(self._directory, space)
         if self._plan.pasta:
             from mas.runtime.network.pasta import keep_pasta
@@ -201,7 +203,7 @@ class Network:
         door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         door.bind(path)
         door.listen(_BACKLOG)
-        given = (door.detach(), space.user, space.net, *sockets)
+        given = (door.detach(), space.user, space.net, *self._sockets)
         for fd in given:
             os.set_inheritable(fd, True)
         os.chdir("/")
@@ -212,7 +214,7 @@ class Network:
         os.write(report, _READY)
         os.close(report)
         if is_new:
-            _wait_for_use(sockets)
+            _wait_for_use(self._sockets)
         argv = [sys.executable, "-ISE", _MAIN, self._plan.directory, *map(str, given)]
         os.execve(argv[0], argv, _environ())  # noqa: S606 - no shell, on purpose
 
