@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from mas.model.ids import identity
+from mas.runtime import sweep
 from mas.runtime.panes import MARK
 from mas.runtime.sweep import Owner, end_processes, find_processes, processes_of
 from tests.site import Site, until
@@ -200,3 +201,12 @@ def test_what_is_held_in_a_control_group_is_found_with_all_below_it(family: Fami
     held = family.start(sys.executable, "-c", FAMILY)
     child = until(held.children, "its child")[0]
     assert pids(processes_of(OURS, [], [held.pid])) == {held.pid, child.pid}
+
+
+def test_a_look_that_takes_all_the_time_there_is_reports_no_process_that_was_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine many others start, and one look may take longer than the patience for all of them."""
+    monkeypatch.setattr(sweep, "_PATIENCE", 0.0)
+    monkeypatch.setattr(sweep, "_FEW_A_SECOND", -1)
+    assert end_processes(OTHER, [], 0.0) == []

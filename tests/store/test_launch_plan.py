@@ -66,7 +66,12 @@ LIMITS = LimitPlan(
     counts={"memory": ("memory.events", "oom_kill"), "processes": ("/g/pids.events", "max")},
     words={"memory": "memory limit reached", "processes": "full", "file_size": "large"},
 )
-NETWORK = NetworkPlan(directory="/s/.mas/network", listen=(("127.0.0.1", 5432), ("127.64.0.1", 8443)))
+NETWORK = NetworkPlan(
+    directory="/s/.mas/network",
+    listen=(("127.0.0.1", 5432), ("127.64.0.1", 8443)),
+    pasta="/usr/bin/pasta",
+    mark=7 << 55 | 127,
+)
 FULL = LaunchPlan(
     argv=("sh", "", "-c"),
     env={"A": "b=c", "B": ""},
