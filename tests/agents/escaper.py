@@ -16,6 +16,7 @@ import sys
 import time
 
 LIMIT = 10
+STORM = 60.0
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
 
@@ -38,9 +39,10 @@ def daemon(seconds: str, until_then: int) -> None:
 
 
 def storm() -> None:
-    """Be another process every few milliseconds, until none more can be made."""
+    """Be another process every few milliseconds. It blows over by itself, should no test be left to end it."""
     os.environ.clear()
-    while True:
+    over = time.monotonic() + STORM
+    while time.monotonic() < over:
         time.sleep(random.random() * 0.004)
         try:
             if os.fork():
@@ -48,6 +50,7 @@ def storm() -> None:
         except OSError:
             continue
         os.setsid()
+    os._exit(0)
 
 
 def result(answer: int) -> str:
