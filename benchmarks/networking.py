@@ -54,8 +54,7 @@ def _rows(effort: Effort, directory: str, inside: _Worker, outside: _Worker) -> 
         lambda: inside.do("much"),
         lambda: outside.do("much"),
     )
-    with open(os.path.join(directory, "space"), encoding="ascii") as file:
-        egress = psutil.Process(int(file.read().split()[0]))
+    egress = psutil.Process(int(os.readlink(os.path.join(directory, "space")).split()[0]))
     before = egress.cpu_times()
     time.sleep(_IDLE)
     after = egress.cpu_times()

@@ -200,8 +200,9 @@ def test_what_a_reboot_has_left_does_not_disturb_a_restored_session(site: Site) 
     inodes = [os.stat(f"/proc/self/ns/{name}").st_ino for name in ("user", "net")]
     # As after a reboot: the number is another process's by now, which has other files at these descriptors.
     os.makedirs(team.network(), exist_ok=True)
-    with open(team.network("space"), "w", encoding="ascii") as file:
-        file.write(f"{os.getpid()} 0 1 {inodes[0]} {inodes[1]}")
+    if os.path.lexists(team.network("space")):
+        os.unlink(team.network("space"))
+    os.symlink(f"{os.getpid()} 0 1 {inodes[0]} {inodes[1]}", team.network("space"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
         os.chdir(team.network())
         stale.bind("egress.sock")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import _socket
 import os
 
-from mas.runtime.network.space import receive, send
 from mas.runtime.sandbox.system import die_with_parent
 
 TYPE_CHECKING = False
@@ -16,8 +15,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EPERM, _ESRCH = 1, 3
+MOST_DESCRIPTORS = 250
+_LONGEST_MESSAGE = 1 << 12
+_CLOEXEC_RECEIVED = 0x40000000
 # Where in /proc/PID/stat, after the name, the time is at which the process started.
 _STARTED = 19
+
+
+def send(to: _socket.socket, words: bytes, descriptors: list[int]) -> None:
+    """Hand over descriptors with a message."""
+    data = b"".join(fd.to_bytes(4, "little") for fd in descriptors)
+    to.sendmsg([words], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+
+
+def receive(from_: _socket.socket) -> tuple[bytes, list[int]]:
+    """A message and the descriptors that came with it; both empty at the end."""
+    room = _socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
+    words, ancillary, _, _ = from_.recvmsg(_LONGEST_MESSAGE, room, _CLOEXEC_RECEIVED)
+    found: list[int] = []
+    for level, kind, data in ancillary:
+        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+            found += [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data) - 3, 4)]
+    return words, found
 
 
 def open_in_child(work: Callable[[], list[int]]) -> list[int]:

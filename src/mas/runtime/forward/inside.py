@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import socket
 
-from mas.runtime.network.space import Space, receive, send
+from mas.runtime.descriptors import receive, send
+from mas.runtime.network.space import Space
 from mas.runtime.sandbox.system import die_with_parent
 
 _FAMILIES = {b"4": socket.AF_INET, b"6": socket.AF_INET6}

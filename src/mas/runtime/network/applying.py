@@ -6,8 +6,8 @@ import _socket
 import os
 import time
 
+from mas.runtime.descriptors import receive
 from mas.runtime.network.hold import APPLY, DIRECTORY, SOCKET
-from mas.runtime.network.space import receive
 
 _PATIENCE = 10.0
 # A process that was killed is started again by a launcher in less than that.

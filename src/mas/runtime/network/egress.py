@@ -15,6 +15,7 @@ import time
 from mas.model.launch import fields_in
 from mas.model.network import LOCALHOST, NetworkRules
 from mas.model.proxy import rules_in
+from mas.runtime.descriptors import MOST_DESCRIPTORS, send
 from mas.runtime.network.asked import UNKNOWN, Agents, AskedLog
 from mas.runtime.network.hold import APPLY, REFUSED, SOCKET
 from mas.runtime.network.inner_proxy import ProxyRequest, ProxyVisit, refuse, why_not
@@ -24,16 +25,7 @@ from mas.runtime.network.names import AAAA, FAILED, LONGEST_QUERY, NO_NAME, OK, 
 from mas.runtime.network.outside import Checked, Outside
 from mas.runtime.network.pasta import end_pasta, running_pasta
 from mas.runtime.network.relay import RelayedQuery, name_servers
-from mas.runtime.network.space import (
-    DOOR_PORT,
-    LOOPBACK,
-    MOST_DESCRIPTORS,
-    NAME_SERVERS,
-    PROXY_PORT,
-    Space,
-    add_listeners,
-    send,
-)
+from mas.runtime.network.space import DOOR_PORT, LOOPBACK, NAME_SERVERS, PROXY_PORT, Space, add_listeners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

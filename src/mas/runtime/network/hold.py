@@ -13,7 +13,8 @@ import os
 import sys
 import time
 
-from mas.runtime.network.space import Space, make_space, receive
+from mas.runtime.descriptors import receive
+from mas.runtime.network.space import Space, make_space
 from mas.runtime.sandbox.system import PR_SET_CHILD_SUBREAPER, SAFE, prctl
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ import _socket
 import fcntl
 import os
 
+from mas.runtime.descriptors import open_in_child
 from mas.runtime.sandbox.namespaces import keep_ids
 from mas.runtime.sandbox.system import libc
 
@@ -145,66 +146,20 @@ def add_listeners(space: Space, extra: tuple[tuple[str, int], ...]) -> list[int]
 def _make(
     space: Space | None, listen: Callable[[], list[int]], prepare: Callable[[], None] | None
 ) -> tuple[Space, list[int]]:
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    child = os.fork()
-    if child == 0:
-        _make_inside(space, listen, theirs, prepare)
-    theirs.close()
-    try:
-        words, found = receive(ours)
-    finally:
-        ours.close()
-        os.waitpid(child, 0)
-    if not found:
-        raise OSError(_EPERM, words.decode("utf-8", "replace") or "its process ended on the way")
-    user, net, *sockets = found
+    def inside() -> list[int]:
+        if space is not None:
+            space.join()
+        else:
+            if prepare:
+                prepare()
+            unshare_network()
+        spaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
+        return [*spaces, *listen()]
+
+    user, net, *sockets = open_in_child(inside)
     made = Space(user, net)
     if space is None:
         return made, sockets
     # Who made the listeners has not always joined the user namespace.
     made.close()
     return space, sockets
-
-
-def _make_inside(
-    space: Space | None,
-    listen: Callable[[], list[int]],
-    theirs: _socket.socket,
-    prepare: Callable[[], None] | None,
-) -> None:
-    """Go there, make what is needed and hand it over. Does not return."""
-    try:
-        if space is None:
-            if prepare:
-                prepare()
-            unshare_network()
-        else:
-            space.join()
-        spaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
-        send(theirs, b"ok", [*spaces, *listen()])
-    except OSError as error:
-        theirs.send((error.strerror or str(error)).encode("utf-8", "replace"))
-    finally:
-        os._exit(0)
-
-
-def send(to: _socket.socket, words: bytes, descriptors: list[int]) -> None:
-    """Hand over descriptors with a message."""
-    data = b"".join(fd.to_bytes(4, "little") for fd in descriptors)
-    to.sendmsg([words], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
-
-
-MOST_DESCRIPTORS = 250
-_LONGEST_MESSAGE = 1 << 12
-_CLOEXEC_RECEIVED = 0x40000000
-
-
-def receive(from_: _socket.socket) -> tuple[bytes, list[int]]:
-    """A message and the descriptors that came with it; both empty at the end."""
-    room = _socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
-    words, ancillary, _, _ = from_.recvmsg(_LONGEST_MESSAGE, room, _CLOEXEC_RECEIVED)
-    found: list[int] = []
-    for level, kind, data in ancillary:
-        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-            found += [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data) - 3, 4)]
-    return words, found
