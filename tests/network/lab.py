@@ -274,12 +274,33 @@ def kill_meanwhile(host: str) -> str:
     with socket.create_connection((host, 22), 15) as one:
         one.sendall(b"first")
         said = [one.recv(64).decode()]
-        os.kill(int(os.readlink(f"{os.environ['LAB']}/space").split()[0]), signal.SIGKILL)
+        _kill_egress()
         try:
             said.append(one.recv(64).decode() or "end")
         except ConnectionResetError:
             said.append("end")
     return " ".join([*said, fetch(host, 80)])
+
+
+def _kill_egress() -> None:
+    os.kill(int(os.readlink(f"{os.environ['LAB']}/space").split()[0]), signal.SIGKILL)
+
+
+def rebind(name: str, address: str) -> str:
+    """What is reached at a name's address inside, once the name leads elsewhere; and when it is looked up again."""
+    kept = resolve(name)
+    with open(f"{os.environ['LAB']}/hosts", "r+", encoding="ascii") as file:
+        lines = [line for line in file.read().splitlines() if not line.endswith(f" {name}")]
+        file.seek(0)
+        file.truncate()
+        file.write("\n".join([*lines, f"{address} {name}", ""]))
+    first = fetch(kept, 80)
+    # It forgets what it has looked up, and not which name an address stands for.
+    _kill_egress()
+    try:
+        return f"{first}; {fetch(kept, 80)}"
+    except ConnectionResetError:
+        return f"{first}; reset"
 
 
 def own_kinds(name: str) -> str:
@@ -297,9 +318,9 @@ def keep(network: Network) -> None:
 
 WORDS: dict[str, Any] = {
     word.__name__: word
-    for word in (fetch, echo, resolve, proxy, garbage, packet, kill_meanwhile, own_kinds, run, apply)
+    for word in (fetch, echo, resolve, proxy, garbage, packet, kill_meanwhile, rebind, own_kinds, run, apply)
 }
-_INSIDE = ("run", "apply", "kill_meanwhile")
+_INSIDE = ("run", "apply", "kill_meanwhile", "rebind")
 
 
 def attempt(asked: list[Any]) -> str:

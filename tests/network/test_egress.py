@@ -76,6 +76,15 @@ def test_a_name_that_leads_to_an_address_that_is_not_public_is_refused(name: str
     assert reasons == {f"refused: it is at an address that agents may not reach ({kind})"}
 
 
+def test_a_name_that_changes_its_address_leads_nowhere_else() -> None:
+    for address in (lab.PRIVATE, "127.0.0.1"):
+        name = "moving.example.com"
+        found = play({"hosts": f"{lab.PUBLIC} {name}\n"}, ("rebind", name, address))
+        # The connection is made to the address that was checked; what is found later is checked again.
+        assert found["inside"] == [f"{lab.PUBLIC} 80; reset"]
+        assert any(line["result"].startswith("refused: it is at an address") for line in found["log"])
+
+
 def test_of_several_addresses_only_the_public_ones_are_used() -> None:
     found = play({}, ("fetch", "mixed.example.com", 80))
     assert found["inside"] == [f"{lab.PUBLIC} 80"]
