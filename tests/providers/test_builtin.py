@@ -16,6 +16,7 @@ from mas.model.errors import NoProgram
 from mas.model.team import Agent
 from mas.pane.screen import dialog_on, known_screens, state_on
 from mas.providers.provider import AgentHome, Program, Providers
+from mas.runtime.panes import MARK
 from mas.store.files.matching import is_any
 from tests.site import short_directory
 
@@ -109,8 +110,10 @@ def test_claude_without_a_role_and_a_model_gets_the_usual_ones(place: str) -> No
 
 def test_codex_is_started_with_its_own_home_and_the_role_in_its_configuration(place: str) -> None:
     found = program(place, "codex", "gpt", OPENAI_API_KEY="k")
-    assert words(found) == "codex -m gpt -a on-request -s workspace-write --no-daemon"
-    assert words(program(place, "codex")) == "codex -a on-request -s workspace-write --no-daemon"
+    usual = "-a on-request -s workspace-write --no-daemon -c"
+    assert words(found._replace(argv=found.argv[:-1])) == f"codex -m gpt {usual}"
+    without = program(place, "codex")
+    assert words(without._replace(argv=without.argv[:-1])) == f"codex {usual}"
     assert dict(found.env) == {"OPENAI_API_KEY": "k", "CODEX_HOME": STATE}
     ((path, text),) = found.seed
     config = tomllib.loads(text)
@@ -118,7 +121,11 @@ def test_codex_is_started_with_its_own_home_and_the_role_in_its_configuration(pl
     assert config["developer_instructions"] == HOME.role
     assert config["model_providers"][config["model_provider"]]["env_key"] == "OPENAI_API_KEY"
     assert config["projects"] == {HOME.session_dir: {"trust_level": "trusted"}}
-    assert tools_of(config["mcp_servers"]["mas"]) == TOOLS_PASSED
+    for argv in (found.argv, found.resume):
+        given = tomllib.loads(argv[argv.index("-c") + 1])["mcp_servers"]["mas"]
+        # All that makes an agent of a program, and the mark of its session's processes.
+        needed = TOOLS_PASSED | {"MAS_SESSION_DIR", "MAS_HOOKS", "MAS_PORT", MARK}
+        assert tools_of(config["mcp_servers"]["mas"] | given) == needed
 
 
 def test_gemini_is_started_with_its_own_home_and_the_role_as_its_memory(place: str) -> None:

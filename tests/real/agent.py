@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from mas.providers.format import Provider
 from mas.providers.provider import Providers
 from mas.store.agent.answers import waiting
-from tests.real.mock import DONE, RUN, Mock
+from tests.real.mock import DONE, RUN, USE, Mock
+from tests.served import Served
 from tests.site import REPOSITORY, Site, until
 
 _BUILTIN = os.path.join(REPOSITORY, "src", "mas", "providers", "builtin")
@@ -23,6 +24,10 @@ MESSAGE = """Read this, and answer:
 \ta tab, $HOME, 100% of C:\\path, <tag> & #hash
 é 日本 🙂 and the last line"""
 _ROLE = "Meta manager"
+_CHAIN = """
+routing = { 00 = ["10"], 10 = ["11"], 11 = ["10"] }
+units = [{ name = "chain", agents = [{ id = "00" }, { id = "10" }, { id = "11" }] }]
+"""
 
 
 class Kind(NamedTuple):
@@ -209,6 +214,33 @@ def names_files_without_reading_them(agent: Agent, text: str, as_: str) -> None:
     agent.send("C:\\path\\")
     agent.becomes("idle")
     assert not any("words of the file" in exchange.asked.everything for exchange in agent.model.exchanges)
+
+
+def hands_on_by_tools(agent: Agent) -> None:
+    """A message that goes from 00 to 10 to 11, each step by MAS's tool; the server comes later than the agents."""
+    site = agent.site
+    os.makedirs(site.path("templates", "teams"))
+    with open(site.path("templates", "teams", "chain.toml"), "w", encoding="utf-8") as file:
+        file.write(_CHAIN)
+    session = site.start("--team", "chain", "--provider", agent.kind.name)
+
+    def are_idle() -> bool:
+        return {one["state"] for one in site.json("show", session)["agents"]} == {"idle"}
+
+    until(are_idle, "three idle agents")
+    served = Served(site)
+    try:
+        site.mas("send", "--session", session, "00", _tool_line("10", _tool_line("11", "the end")))
+        until(lambda: "the end" in agent.received(), "the message of 11 at the model")
+        until(are_idle, "the end of all turns")
+    finally:
+        served.close()
+    found = site.json("inbox", "--session", session, "11")["messages"]
+    assert [(one["from"], one["message"]) for one in found] == [("10", "the end")]
+
+
+def _tool_line(target: str, message: str) -> str:
+    return f"{USE} send_message {json.dumps({'target': target, 'message': message})}"
 
 
 def _read(name: str) -> str:

@@ -1,7 +1,8 @@
 """A model on loopback that answers by rule, for real agent CLIs: Anthropic, OpenAI (both kinds) and Gemini.
 
 A message with a line `RUNTOOL COMMAND` is answered with a call of the program's own shell tool, and its result with
-`MOCK_DONE`; any other is answered with its number of lines and its hash. What the users wrote is kept exactly.
+`MOCK_DONE`. One with a line `USETOOL NAME JSON` is answered with a call of MAS's own tool of that name. Any other is
+answered with its number of lines and its hash. What the users wrote is kept exactly.
 
 Run by hand: `python -m tests.real.mock PORT` prints every request.
 """
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit
 
 DONE = "MOCK_DONE"
 RUN = "RUNTOOL"
+USE = "USETOOL"
 _ASKING = "MOCK_TOOL: it needs a command."
 # What shell tools are called, in the order in which they are preferred.
 _SHELLS = ("Bash", "run_shell_command", "exec_command", "shell_command", "shell", "bash", "exec")
@@ -89,6 +91,8 @@ def answer_to(asked: Asked) -> Answer:
     if asked.has_result:
         return Answer(DONE)
     text = asked.user[-1] if asked.user else ""
+    if call := _own_call(text, asked.tools):
+        return Answer(_ASKING, call)
     commands = [line.split(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{RUN} ")]
     tool = _shell(asked.tools)
     if commands and tool:
@@ -96,6 +100,22 @@ def answer_to(asked: Asked) -> Answer:
         arguments = _filled(tool.schema, commands[0])
         return Answer(_ASKING, Call(f"call_{next(_numbers)}", tool.name, arguments, tool.namespace, script))
     return Answer(echo(text))
+
+
+def _own_call(text: str, tools: Iterable[Tool]) -> Call | None:
+    """The call of a tool of MAS that a message asks for; programs put their own words before its name."""
+    wanted = next((line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith(f"{USE} ")), None)
+    if wanted is None:
+        return None
+    name, arguments = wanted
+    number = f"call_{next(_numbers)}"
+    for tool in tools:
+        if tool.name.endswith(name):
+            return Call(number, tool.name, json.loads(arguments), tool.namespace)
+        if tool.is_script:
+            script = f"text(JSON.stringify(await tools.mcp__mas__{name}({arguments})))"
+            return Call(number, tool.name, {}, tool.namespace, script)
+    return None
 
 
 def _shell(tools: Iterable[Tool]) -> Tool | None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.agent import Agent, Kind, names_files_without_reading_them, works_from_start_to_restore
+from tests.real.agent import (
+    Agent,
+    Kind,
+    hands_on_by_tools,
+    names_files_without_reading_them,
+    works_from_start_to_restore,
+)
 from tests.real.mock import Mock
 from tests.site import Site
 
@@ -47,3 +53,12 @@ def test_codex_takes_a_file_that_a_message_names_for_text(codex: Agent) -> None:
     names_files_without_reading_them(
         codex, "see @note.txt, me@x.org, @note.txt", r"see @note.txt, me@x.org, \@note.txt"
     )
+
+
+@pytest.mark.parametrize("isolation", ["auto", "off"])
+def test_codex_hands_a_message_on_by_the_tools_of_mas(codex: Agent, isolation: str) -> None:
+    # An agent's configuration is written only once: one from before names too few variables.
+    before = 'env_vars = ["MAS_WORKSPACE_ROOT", "MAS_SESSION_ID", "MAS_AGENT_ID", "MAS_TOKEN"]\ndefault_tools'
+    codex.own_provider((_CONFIG, _VENDOR, f"{codex.model.url}/v1"), (_CONFIG, "default_tools", before))
+    codex.site.env["MAS_ISOLATION"] = isolation
+    hands_on_by_tools(codex)

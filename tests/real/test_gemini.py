@@ -6,7 +6,13 @@ import os
 
 import pytest
 
-from tests.real.agent import Agent, Kind, names_files_without_reading_them, works_from_start_to_restore
+from tests.real.agent import (
+    Agent,
+    Kind,
+    hands_on_by_tools,
+    names_files_without_reading_them,
+    works_from_start_to_restore,
+)
 from tests.real.mock import Mock
 from tests.site import Site
 
@@ -77,3 +83,7 @@ def test_a_dialog_that_geminis_title_does_not_tell_of_is_left_to_a_person(gemini
 
     gemini.until(both_arrived, "the other message")
     assert not any("words of the file" in exchange.asked.everything for exchange in gemini.model.exchanges)
+
+
+def test_gemini_hands_a_message_on_by_the_tools_of_mas(gemini: Agent) -> None:
+    hands_on_by_tools(gemini)
