@@ -76,7 +76,7 @@ def test_the_flag_beats_the_environment_which_beats_the_nearest_parent(site: Sit
     assert root_found() == roots["outer"]
 
 
-def test_nothing_is_ever_written_to_the_home_or_the_old_data_directory(site: Site) -> None:
+def test_nothing_of_a_session_is_ever_written_to_the_home_or_the_old_data_directory(site: Site) -> None:
     data = os.path.join(site.directory, "data")
     env = {"MAS_DATA_DIR": data}
     session = site.start(*ASLEEP, env=env)
@@ -86,7 +86,9 @@ def test_nothing_is_ever_written_to_the_home_or_the_old_data_directory(site: Sit
         ("undelete", session), ("migrate",), ("doctor",), ("repair",), ("prune", "--keep", "0", "--yes"),
     ):  # fmt: skip
         site.mas(*args, env=env)
-    assert os.listdir(site.home) == []
+    # Where MAS was used, for the walls of other workspaces; and nothing of any session.
+    found = [os.path.join(place, name) for place, _, names in os.walk(site.home) for name in names]
+    assert found == [os.path.join(site.home, ".local/state/mas/workspaces")]
     assert not os.path.exists(data)
 
 

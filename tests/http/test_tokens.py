@@ -287,6 +287,7 @@ class TestAgents:
             ("post", "/sessions/{sessionId}/messages"),
             ("get", "/sessions/{sessionId}/agents"),
             ("get", "/sessions/{sessionId}/agents/{agent}/output"),
+            ("get", "/sessions/{sessionId}/agents/{agent}/transcript"),
             ("post", "/sessions/{sessionId}/agents/{agent}/report"),
             ("get", "/sessions/{sessionId}/wait"),
         }
@@ -296,7 +297,7 @@ class TestAgents:
         for verb, path in sorted(known - allowed | hidden):
             if path in ("/health", "/browser/hello", "/browser/bearer"):
                 continue
-            filled = path.format(sessionId=team, agent=agents[0], messageId="m-1", channel="0")
+            filled = path.format(sessionId=team, agent=agents[0], messageId="m-1", channel="0", port="3000")
             answer = agent.request(verb, filled, json={} if verb == "post" else None)
             assert answer.status_code == 403, (verb, path)
             assert answer.json()["code"] == "forbidden"

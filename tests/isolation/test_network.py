@@ -75,8 +75,10 @@ class Team:
         def found() -> psutil.Process | None:
             try:
                 process = psutil.Process(int(os.readlink(self.network("space")).split()[0]))
-                return process if process.status() != psutil.STATUS_ZOMBIE else None
-            except (OSError, psutil.Error):
+                # At first it is a copy of the launcher that started it.
+                serves = process.status() != psutil.STATUS_ZOMBIE and "/network/" in process.cmdline()[2]
+                return process if serves else None
+            except (OSError, psutil.Error, IndexError):
                 return None
 
         process = until(found, "the egress process")

@@ -16,7 +16,7 @@ mas doctor
 mas doctor --json
 mas doctor --view
 mas doctor --view /srv/data
-mas doctor --trace tool --version
+mas doctor --trace git --version
 """
 # The mark and the name come before the text.
 _INDENT = 34

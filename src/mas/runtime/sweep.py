@@ -166,7 +166,9 @@ def _limit_of_another(pid: str) -> int:
         raise ValueError("not ours")
     # A root without all of its capabilities may not ask, but may read.
     with open(f"/proc/{pid}/limits", encoding="ascii") as file:
-        return next(int(line.split()[-2]) for line in file if line.startswith("Max file locks"))
+        found = [line.split()[-2] for line in file if line.startswith("Max file locks")]
+    # The file of a process that is exiting is empty.
+    return int(found[0] if found else "")
 
 
 def session_and_home(pid: int) -> tuple[str, str] | None:
