@@ -178,6 +178,7 @@ def test_keys_are_listed_and_mean_what_has_the_focus(looking: Room) -> None:
     keys.press("m")
     target.select_option("managers")
     keys.press("Escape")
+    expect(chosen).to_be_focused()
     keys.press("m")
     expect(target).to_have_value("21")
     target.select_option("20")
