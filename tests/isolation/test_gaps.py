@@ -220,4 +220,5 @@ def test_without_walls_the_same_agent_finds_its_way(served: Served, machine: Mac
     found = {name for name, one in report.items() if one["result"] == "hole"}
     assert not OPEN_IN_D - found, told(report, OPEN_IN_D - found)
     machine.victim.wait()
-    served.site.mas("stop", prowl.own, prowl.sibling)
+    # It has started a session of its own, with the owner's token.
+    served.site.mas("stop", "--all", "--yes")
