@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mas.model.screen import Screen
     from mas.providers.format import Composer
 
-# An input line of so many rows may show no more than the end of a text.
+# An input line of this many rows may show no more than the end of a text.
 _TALL = 4
 _CONTROLS = bytes(range(0x21)) + b"\x7f"
 _LAST_ROWS = 12

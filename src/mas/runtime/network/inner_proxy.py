@@ -6,7 +6,7 @@ import socket
 import time
 
 from mas.model.network import is_address, is_name
-from mas.runtime.network.joining import IN, Loop, reset
+from mas.runtime.network.joining import IN, Loop, received, reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,12 +80,9 @@ class ProxyVisit:
         self._then(None)
 
     def _ready(self, _: int) -> None:
-        try:
-            data = self._inner.recv(_LONGEST_HEAD)
-        except BlockingIOError:
+        data = received(self._inner, _LONGEST_HEAD)
+        if data is None:
             return
-        except OSError:
-            data = b""
         self._said += data
         head, end, rest = self._said.partition(_HEAD_ENDS)
         if not data:

@@ -211,6 +211,16 @@ def _nothing(_: int) -> None:
     """For what is no longer watched."""
 
 
+def received(one: socket.socket, most: int) -> bytes | None:
+    """What has come; None if nothing has, empty if nothing more will."""
+    try:
+        return one.recv(most)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
 def reset(one: socket.socket) -> None:
     """Close a connection so that the other side sees it was refused."""
     try:

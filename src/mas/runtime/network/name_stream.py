@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from mas.runtime.network.joining import IN, Loop
+from mas.runtime.network.joining import IN, Loop, received
 from mas.runtime.network.names import LONGEST_QUERY
 
 TYPE_CHECKING = False
@@ -48,12 +48,9 @@ class NameStream:
         self._over()
 
     def _ready(self, _: int) -> None:
-        try:
-            data = self._inner.recv(1 << 12)
-        except BlockingIOError:
+        data = received(self._inner, 1 << 12)
+        if data is None:
             return
-        except OSError:
-            data = b""
         self._said += data
         while len(self._said) >= _LENGTH and not self.is_over:
             size = int.from_bytes(self._said[:_LENGTH], "big")

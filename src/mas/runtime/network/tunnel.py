@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from mas.runtime.network.joining import IN, Loop
+from mas.runtime.network.joining import IN, Loop, received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +47,9 @@ class Tunnel:
         self._finish(None, "the proxy did not answer")
 
     def _ready(self, _: int) -> None:
-        try:
-            data = self._socket.recv(_LONGEST_HEAD)
-        except BlockingIOError:
+        data = received(self._socket, _LONGEST_HEAD)
+        if data is None:
             return
-        except OSError:
-            data = b""
         self._said += data
         head, end, rest = self._said.partition(_HEAD_ENDS)
         if not data or (not end and len(self._said) > _LONGEST_HEAD):

@@ -20,12 +20,12 @@ from mas.store.files.safe_open import opened_beneath
 LARGEST = 32 << 20
 LONGEST_LINE = 2 << 20
 PACKED = ".zst"
-# So many entries of directories are looked at, and so many files are read, the ones that were written last.
+# At most this many entries of directories are looked at, and this many files are read: those written last.
 _MOST_ENTRIES = 10_000
 _MOST_FILES = 64
 _DEEPEST = 16
 _BLOCK = 1 << 18
-# So many bytes before the place where reading goes on must be the same as they were.
+# This many bytes before the place where reading goes on must be the same as they were.
 _REMEMBERED = 64
 
 
