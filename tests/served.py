@@ -61,6 +61,15 @@ class Served:
         env = {"MAS_URL": self.url, "MAS_TOKEN": self.token, "MAS_WORKSPACE_ROOT": ""} | options.pop("env", {})
         return self.site.mas(*args, env=env, cwd=self.site.home, **options)
 
+    def connect_to_tmux(self, session: str) -> None:
+        """Wait until the server has a control client at the user's tmux, as it has once it was asked for a session."""
+
+        def is_connected() -> bool:
+            assert self.client().get(f"/sessions/{session}").status_code == 200
+            return "1" in self.site.tmux("list-clients", "-F", "#{client_control_mode}").split()
+
+        until(is_connected, "a control client")
+
     def kill(self) -> None:
         """End the server as a crash would: at once, putting nothing away."""
         self._process.send_signal(signal.SIGKILL)

@@ -63,7 +63,9 @@ class Site:
             "TMUX_TMPDIR": directory,
             "MAS_WORKSPACE_ROOT": self.root,
             "MAS_TEST_RUN": str(os.getpid()),
-            # A test that wants the server to come by itself says so.
+            # A test that wants the server to come by itself says so; by default it does. A server is part of all tests
+            # in http and web, of e2e/test_server_by_itself, and of those where it changes what tmux sees:
+            # e2e/test_beside_a_team, e2e/test_person_in_tmux and, as a connection alone, runtime/test_closing.
             "MAS_SERVER": "off",
             # So does one that is about isolation: it asks for a tier.
             "MAS_ISOLATION": "off",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -12,6 +13,7 @@ from mas.model.ids import SessionId
 from mas.model.message import DeliveryState
 from mas.service.local import LocalMas
 from tests.e2e.standin import living, pane_of, received, start_receivers, tmux_name, wait_ready
+from tests.served import Served
 from tests.site import Site, until
 
 AGENTS = ("21", "23")
@@ -146,6 +148,17 @@ def person(site: Site) -> Person:
     return Person(site)
 
 
+@pytest.fixture(params=["no server", "server"])
+def person_and_server(site: Site, request: pytest.FixtureRequest) -> Iterator[Person]:
+    """The same without a server of MAS's, and with one that is connected to the person's tmux."""
+    person = Person(site)
+    with ExitStack() as ends:
+        if request.param == "server":
+            served = ends.enter_context(closing(Served(site)))
+            served.connect_to_tmux(person.session)
+        yield person
+
+
 def states(mas: LocalMas, session: str) -> dict[str, tuple[str, str | None]]:
     """How each agent is, and the pane it has."""
     return {agent.id: (agent.state, agent.pane) for agent in mas.show(SessionId(session)).agents}
@@ -173,7 +186,10 @@ def wait_ready_again(person: Person, agent: str) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=[verb.__name__ for verb in VERBS])
-def test_what_a_person_does_loses_no_agent_and_no_message(person: Person, verb: Callable[[Person], None]) -> None:
+def test_what_a_person_does_loses_no_agent_and_no_message(
+    person_and_server: Person, verb: Callable[[Person], None]
+) -> None:
+    person = person_and_server
     verb(person)
     check_is_there(person)
     person.site.mas("stop", person.session)

@@ -129,7 +129,7 @@ def test_a_closed_team_is_not_alive_though_a_person_has_a_pane_on_its_server(gro
     assert ground.runtime.alive([place]) == {place: True}
     ground.runtime.close(place)
     assert ground.runtime.alive([place]) == {place: False}
-    assert set(os.listdir(ground.world.layout.sockets)) <= {"opening.lock"}
+    assert os.listdir(ground.world.layout.sockets) == []
 
 
 def test_a_team_with_more_agents_than_fit_into_one_message_is_closed(bare: Site) -> None:

@@ -20,6 +20,7 @@ from itertools import pairwise
 from threading import Condition, Event, Lock, Thread
 
 from mas.model.errors import NoTmux
+from mas.runtime.changing import unchanged
 from mas.runtime.threads import started
 from mas.runtime.tmux import Command, Tmux, TmuxFailed, quoted
 
@@ -118,7 +119,9 @@ class Connections:
             self._opening.add(path)
         opened: _Connection | None = None
         try:
-            opened = _opened(server, patience)
+            # If a team comes or goes, the next try is a moment later.
+            with unchanged(path) as can_begin:
+                opened = _opened(server, patience) if can_begin else None
             kept = self._keep(path, opened)
             if opened and not kept:
                 opened.end()

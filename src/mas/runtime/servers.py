@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import resource
 import stat
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING
 
 from mas.model.errors import NoTmux
+from mas.runtime.changing import changing, is_ours_alone
 from mas.runtime.tmux import Command, PreparedClient, Tmux, TmuxFailed
 from mas.settings import ServerMode, Settings
 
@@ -155,16 +155,14 @@ class Servers:
     def opening(self, server: Tmux, panes: int) -> Iterator[None]:
         """Opens teams on a shared server one after the other: the room that was seen is the room there is."""
         self.ready(server)
-        if not self._is_shared(server.socket):
+        with self.changing(server):
+            if self._is_shared(server.socket):
+                self.check_room(server, panes)
             yield
-            return
-        lock = os.open(os.path.join(self._sockets, "opening.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.check_room(server, panes)
-            yield
-        finally:
-            os.close(lock)
+
+    def changing(self, server: Tmux) -> AbstractContextManager[None]:
+        """Opens or closes a team on a shared server while no other process does."""
+        return changing(server.socket) if self._is_shared(server.socket) else nullcontext()
 
     def _private(self, name: str) -> str:
         """A socket of our own: beside the sessions, or in a short place where that path is too long."""
@@ -183,14 +181,9 @@ class Servers:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(directory, 0o700)
         # A server the user already runs may be kept anywhere, such as in a shared directory with `tmux -S`.
-        if not (_is_ours_alone(directory) or (not server.private and _is_our_socket(server.socket))):
+        if not (is_ours_alone(directory) or (not server.private and _is_our_socket(server.socket))):
             raise NoTmux(f"{directory} must be a directory that only you have access to", f"ls -ld {directory}")
         raise_descriptor_limit()
-
-
-def _is_ours_alone(directory: str) -> bool:
-    info = os.stat(directory, follow_symlinks=False)
-    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077
 
 
 def _is_our_socket(path: str) -> bool:

@@ -157,7 +157,7 @@ class TmuxTeams:
             except TmuxFailed as error:
                 if not is_ours and _OPENED not in error.printed.split() and team.name in sessions_at(server):
                     raise AlreadyThere(f"tmux already has a session {team.name}") from None
-                self.close(Place(server.socket, team.name, team.home))
+                self._close(server, Place(server.socket, team.name, team.home))
                 failed = error
                 if error.reason not in _LOST and not before:
                     break
@@ -192,22 +192,27 @@ class TmuxTeams:
             raise gone(pane, error.reason) from None
 
     def close(self, place: Place) -> None:
+        server = self._servers.at(place.socket)
+        with self._servers.changing(server):
+            self._close(server, place)
+
+    def _close(self, server: Tmux, place: Place) -> None:
         from mas.runtime.closing import closing
 
-        server = self._servers.at(place.socket)
         pid = server.pid()
         for attempt in range(_TRIES):
             if pid is None:
                 break
             try:
                 there = list(rows(look(server, everything())))
-                commands = list(closing(place, there))
-                *_, left = [server.alone(*batch) for batch in _batches([*commands, *_WHAT_IS_LEFT])]
+                messages = [batch for window in closing(place, there) for batch in _batches(window)]
+                *earlier, last = messages or [[]]
+                *_, left = [server.alone(*message) for message in (*earlier, [*last, *_WHAT_IS_LEFT])]
                 *marks, ends_when_empty = left.splitlines()
                 if not marks and ends_when_empty == "on":
                     _wait_for_end(server, pid)
                 mark = homes("\n".join(marks)).get(place.name)
-                if mark is None or not (commands or is_home_of(mark, place)):
+                if mark is None or not (messages or is_home_of(mark, place)):
                     break
                 # A person has opened a pane there since the look: it stays, and gives back the name.
             except TmuxFailed:
