@@ -142,6 +142,15 @@ def test_a_team_with_more_agents_than_fit_into_one_message_is_closed(bare: Site)
     until(lambda: not started_by(bare, "sleep"), "the end of them all")
 
 
+def test_no_message_is_longer_than_the_newest_tmux_reads(bare: Site) -> None:
+    ground = Ground(bare, ServerMode.SESSION)
+    large = ground.plan({"meta": "00", "large": " ".join(f"{number:02}" for number in range(1, 100))})
+    for plan in (ground.plan(DEFAULT_TEAM), large):
+        for message in teams._batches(teams._opening(plan)):
+            assert sum(len(command) + 1 for command in message) <= 1000
+            assert sum(len(os.fsencode(word)) + 1 for command in message for word in (*command, ";")) < 16 << 10
+
+
 @pytest.mark.parametrize("done", range(2, 8))
 def test_a_team_whose_opening_was_cut_off_anywhere_is_closed(bare: Site, done: int) -> None:
     ground = Ground(bare, ServerMode.DEFAULT)

@@ -102,8 +102,10 @@ _OURS, _UNUSABLE = "mas-ours", "mas-unusable"
 # More words to a command slow tmux's parser down; more commands are too long for one message.
 _KEYS_EACH = 256
 _KEYS_AT_ONCE = 8 * _KEYS_EACH
-# A client's message to the server holds 16 KiB; the options that follow a pane need some of it.
+# A client's message to the server holds 16 KiB and, since tmux 3.7, 1,000 words; the options that follow a pane need
+# some of both.
 _LONGEST_MESSAGE = 13 << 10
+_MOST_WORDS = 900
 # Where a message may end, so that what follows the command fits into it too.
 _LONGEST_MESSAGES = {
     _NEW_WINDOW: _LONGEST_MESSAGE,
@@ -528,9 +530,9 @@ def _opening(team: TeamPlan) -> Iterator[Command]:
                 yield [_SPLIT_WINDOW, "-t", there, *_marked(pane), *pane.argv]
             yield marking(there, mark)
             # With the pane, not with the window it is in at first: a person may move it.
-            yield ["set-option", "-p", "-t", there, "remain-on-exit", "on"]
-            yield ["set-option", "-p", "-t", there, "@mas_agent", pane.agent]
-            yield ["set-option", "-p", "-t", there, "@mas_label", pane.label]
+            yield ["set-option", "-pt", there, "remain-on-exit", "on"]
+            yield ["set-option", "-pt", there, "@mas_agent", pane.agent]
+            yield ["set-option", "-pt", there, "@mas_label", pane.label]
             if position and position % _SPLITS_BETWEEN_LAYOUTS == 0:
                 yield ["select-layout", "-t", there, "tiled"]
         yield from _arranged(there, window)
@@ -550,15 +552,16 @@ def _marked(pane: PanePlan) -> Command:
 def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
     """The commands in as few messages as they fit in; a pane and its options stay together."""
     batch: list[Command] = []
-    size = 0
+    size = words = 0
     for command in commands:
         length = sum(len(os.fsencode(word)) + 1 for word in (*command, ";"))
         longest = _LONGEST_MESSAGES.get(command[0])
-        if longest is not None and size + length > longest:
+        if longest is not None and (size + length > longest or words + len(command) > _MOST_WORDS):
             yield batch
-            batch, size = [], 0
+            batch, size, words = [], 0, 0
         batch.append(command)
         size += length
+        words += len(command) + 1
     yield batch
 
 
@@ -569,14 +572,14 @@ def _session_options(name: str) -> Iterator[Command]:
     yield ["set-option", "-s", "exit-unattached", "off"]
     for hook in _SESSION_HOOKS:
         # -q: not every tmux has every hook.
-        yield ["set-option", "-q", "-t", f"={name}:", hook, ""]
+        yield ["set-option", "-qt", f"={name}:", hook, ""]
 
 
 def _window_options(window: str) -> Iterator[Command]:
-    yield ["set-option", "-w", "-t", window, "pane-border-status", "top"]
-    yield ["set-option", "-w", "-t", window, "pane-border-format", " #{@mas_agent} #{@mas_label} "]
+    yield ["set-option", "-wt", window, "pane-border-status", "top"]
+    yield ["set-option", "-wt", window, "pane-border-format", " #{@mas_agent} #{@mas_label} "]
     for hook in _WINDOW_HOOKS:
-        yield ["set-option", "-q", "-w", "-t", window, hook, ""]
+        yield ["set-option", "-qwt", window, hook, ""]
 
 
 def _arranged(window: str, plan: WindowPlan) -> Iterator[Command]:
