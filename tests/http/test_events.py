@@ -25,7 +25,7 @@ from mas.http import watch
 from mas.http.events import router
 from mas.http.feed import EventFeed
 from mas.http.supervisor import Supervisor
-from mas.model.event import KINDS, Event
+from mas.model.event import KINDS, Event, EventPage
 from mas.service.local import LocalMas
 from mas.store.workspace import eventlog
 from mas.store.workspace.events import Events
@@ -164,6 +164,28 @@ def test_without_an_id_a_listener_gets_what_happens_from_now_on(served: Served, 
     with listening(served, here.id) as listener:
         assert listener.next() == block
         assert listener.numbers(1) == [2]
+
+
+def test_a_listener_misses_nothing_from_the_response_on(
+    served: Served, store: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, happened = LocalMas.events, threading.Event()
+
+    def late(mas: LocalMas, after: str | None, most: int) -> EventPage:
+        # As on a busy machine, where much can happen before the server comes to look which event is the newest.
+        if after is None:
+            happened.wait(0.5)
+        return read(mas, after, most)
+
+    monkeypatch.setattr(LocalMas, "events", late)
+    with httpx.stream("GET", served.url, timeout=60) as response:
+        add(store, 1)
+        happened.set()
+        listener = Listener(response)
+        # Where it is.
+        assert listener.next().data is None
+        add(store, 2)
+        assert listener.numbers(1) == [1]
 
 
 def test_from_the_oldest_kept_on(served: Served, store: Events) -> None:

@@ -46,7 +46,10 @@ async def events(
         return (session_id is None or found.session_id == session_id) and (event is None or found.event in event)
 
     # A browser that reconnects uses its first address, and its last event id is in the header.
-    blocks = _blocks(server.feed, last_event_id or after, wanted)
+    after = last_event_id or after
+    # Before the response begins: a listener that has its headers misses nothing from then on.
+    begin = await server.feed.now() if after is None else after
+    blocks = _blocks(server.feed, begin, wanted, is_new=after is None)
     return StreamingResponse(blocks, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
@@ -61,10 +64,13 @@ def event_page(
     return answer({"events": list(map(event_fields, page.events)), "last": page.last, "gap": page.gap})
 
 
-async def _blocks(feed: EventFeed, after: str | None, wanted: Callable[[Event], bool]) -> AsyncIterator[str]:
+async def _blocks(feed: EventFeed, after: str, wanted: Callable[[Event], bool], is_new: bool) -> AsyncIterator[str]:
     """The stream for one listener. It ends where the store cannot be read: the listener will ask again."""
     sent_at = time.monotonic()
     yield f"retry: {_RETRY}\n\n"
+    if is_new:
+        # It learns where it is.
+        yield _keep_alive(after)
     with suppress(MasError, OSError):
         async with aclosing(feed.listen(after)) as pages:
             async for page in pages:
@@ -72,10 +78,14 @@ async def _blocks(feed: EventFeed, after: str | None, wanted: Callable[[Event], 
                 text += "".join(map(_event_block, filter(wanted, page.events)))
                 if not text and (not page.events or time.monotonic() - sent_at >= KEEP_ALIVE):
                     # Where nothing wanted comes, a listener still learns how far it is.
-                    text = f": keep-alive\nid: {page.last}\n\n"
+                    text = _keep_alive(page.last)
                 if text:
                     sent_at = time.monotonic()
                     yield text
+
+
+def _keep_alive(last: str) -> str:
+    return f": keep-alive\nid: {last}\n\n"
 
 
 def _event_block(event: Event) -> str:

@@ -65,14 +65,13 @@ class EventFeed:
         self._closing.set()
         self._moved.set()
 
-    async def listen(self, after: str | None) -> AsyncGenerator[EventPage, None]:
-        """Pages of what comes after `after`, until closed; an empty page now and then where nothing comes.
+    async def now(self) -> str:
+        """The id after which comes what happens from now on."""
+        return (await self._read(None)).last
 
-        The first page comes at once, so that a listener knows where it is.
-        """
-        page = await self._read(after) if after is None else EventPage((), after, False)
-        if after is None:
-            yield page
+    async def listen(self, after: str) -> AsyncGenerator[EventPage, None]:
+        """Pages of what comes after `after`, until closed; an empty page now and then where nothing comes."""
+        page = EventPage((), after, False)
         while not self._closing.is_set():
             # Taken before looking: what comes while we look is not slept through.
             moved = self._moved
