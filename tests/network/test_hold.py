@@ -63,3 +63,34 @@ def test_no_agent_takes_a_port_of_an_egress_process_that_is_killed_before_it_ser
     os.mkdir(directory)
     done = bare.run([sys.executable, "-c", _KILL, directory])
     assert done.stdout == f"{errno.EADDRINUSE}\n", done.stderr
+
+
+# The first one waits before it serves, and then reads its rules, for which it waits for ever here.
+_MARKED = """
+import os, signal, sys, time
+from mas.model.launch import NetworkPlan
+from mas.runtime.network import hold
+hold._AFTER_THE_START = 1 << 30
+os.mkfifo(os.path.join(sys.argv[1], "rules.json"))
+network = hold.Network(NetworkPlan(directory=sys.argv[1], listen=()), "21")
+pid = int(os.readlink(os.path.join(sys.argv[1], "space")).split()[0])
+def mark():
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        # It has none for a moment while it becomes another program.
+        return next((line for line in file.read().split(b"\\0") if line.startswith(b"MAS_PANE=")), b"")
+deadline = time.monotonic() + 60
+while mark() in (b"", b"MAS_PANE=session/21/home") and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(mark().decode())
+os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_an_egress_process_that_waits_to_serve_is_no_single_agents(bare: Site) -> None:
+    """It would end with the agent whose launcher has started it, when that agent is restarted."""
+    if not isolates(bare):
+        pytest.skip("this machine cannot isolate agents")
+    directory = os.path.join(bare.directory, "network")
+    os.mkdir(directory)
+    done = bare.run([sys.executable, "-c", _MARKED, directory], env={"MAS_PANE": "session/21/home"}, timeout=120)
+    assert done.stdout == "MAS_PANE=session//home\n", done.stderr

@@ -29,6 +29,8 @@ APPLY = b"rules"
 """What MAS sends after it has written other rules; the reply begins with the same word, and then has what failed."""
 REFUSED = b"refused\0"
 """Before what was refused, in a message to a launcher: agent, name, port, why, and the list that would allow it."""
+NEW = "new"
+"""The last word to an egress process that is the first of its session."""
 _SPACE = "space"
 _LOCK = "lock"
 _ERRORS = "errors.log"
@@ -214,9 +216,8 @@ class Network:
             os.dup2(fd, to)
         os.write(report, _READY)
         os.close(report)
-        if is_new:
-            _wait_for_use(self._sockets)
-        argv = [sys.executable, "-ISE", _MAIN, self._plan.directory, *map(str, given)]
+        argv = [sys.executable, "-ISE", _MAIN, self._plan.directory, *map(str, given), *([NEW] if is_new else [])]
+        # At once: until then it has the marks of the agent whose launcher this is, and would end with that agent.
         os.execve(argv[0], argv, _environ())  # noqa: S606 - no shell, on purpose
 
     def _make_space(self, space: Space | None) -> tuple[Space, list[int]]:
@@ -231,12 +232,13 @@ def _nothing(*_: str) -> None:
     """For what no caller has asked for."""
 
 
-def _wait_for_use(sockets: list[int]) -> None:
+def wait_for_use(descriptors: list[int]) -> None:
     """Wait until an agent uses the network, or a moment: the start of a team needs the processor for its agents."""
     import select
 
     poll = select.poll()
-    for fd in sockets:
+    # Behind the launchers' socket and the two namespaces.
+    for fd in descriptors[3:]:
         poll.register(fd, select.POLLIN)
     poll.poll(_AFTER_THE_START)
 
