@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from mas.model.errors import AgentExited, NoAgent, NoSession
 from mas.model.ids import SessionId
 from mas.runtime.control import Connections
+from mas.service.agents import local_terminal
 from mas.service.agents.terminal import Terminal
 from mas.service.local import LocalMas
 from mas.settings import ServerMode
@@ -75,13 +75,20 @@ def test_of_an_agent_that_never_stops_printing_no_byte_is_missed(site: Site, mas
     session_id = start(site, "seq 1 1000000000")
     terminal = mas.terminal(session_id, "00")
     until(lambda: len(log_of(site, session_id)) > 1 << 20, "many numbers")
-    for _ in range(3):
+    inexact = 0
+
+    def three_taken_while_it_prints() -> bool:
+        nonlocal inexact
         screen = terminal.snapshot()
-        assert not screen.exact
         # What is written down is far ahead of what is drawn; the stream must not begin after the screen's end.
         drawn = max(int(line) for line in screen.data.split(b"\x1b[0m")[0].split(b"\r\n")[1:-2])
         before = int(terminal.read(screen.position - 40, 40).data.split(b"\r\n")[-2])
         assert before <= drawn
+        # A busy machine may halt the agent for longer than a quiet moment takes.
+        inexact += not screen.exact
+        return inexact == 3
+
+    until(three_taken_while_it_prints, "three screens of an agent that prints")
     terminal.close()
 
 
@@ -136,16 +143,18 @@ def test_terminals_of_one_session_share_their_looks(site: Site, mas: LocalMas, m
     agents = [one.id for one in mas.show(session_id).agents]
     terminals = [mas.terminal(session_id, one) for one in agents]
     runtime = mas._world.runtime
-    looks: list[float] = []
+    looks: list[Any] = []
     sizes = runtime.sizes
 
     def counted(place: Any) -> Any:
-        looks.append(time.monotonic())
+        looks.append(place)
         return sizes(place)
 
     monkeypatch.setattr(runtime, "sizes", counted)
+    # However slow the machine is, the first look is fresh for all of them.
+    monkeypatch.setattr(local_terminal, "_FRESH", 60.0)
     assert len({one.look().run for one in terminals}) == 13
-    assert len(looks) <= 2
+    assert len(looks) == 1
     for one in terminals:
         one.close()
         one.close()
