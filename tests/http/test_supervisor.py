@@ -71,9 +71,9 @@ def health(served: Served) -> dict[str, Any]:
     return {"status": body["status"], "failing": body["failing"]}
 
 
-def breaking(served: Served, task: str) -> str:
+def breaking(site: Site, task: str) -> str:
     """Have the task fail until the file whose path this returns is removed."""
-    path = served.site.path(f"break-{task}")
+    path = site.path(f"break-{task}")
     with open(path, "w", encoding="utf-8"):
         pass
     return path
@@ -87,7 +87,7 @@ def failures(served: Served, task: str) -> float:
 def test_a_task_that_fails_is_shown_logged_and_counted_and_starts_again(fragile: Served, task: str) -> None:
     assert health(fragile) == {"status": "ok", "failing": []}
     assert failures(fragile, task) == 0
-    cause = breaking(fragile, task)
+    cause = breaking(fragile.site, task)
     until(lambda: health(fragile) == {"status": "degraded", "failing": [task]}, "the task is failing")
     until(lambda: failures(fragile, task) >= 2, "it is started again, and fails again")
     traces = [line["trace"] for line in lines(fragile.log) if "trace" in line]
@@ -100,7 +100,7 @@ def test_a_feed_that_fails_ends_no_stream_and_loses_no_event(fragile: Served) ->
     with fragile.client().stream("GET", "/events") as stream:
         heard = stream.iter_lines()
         next(heard)
-        cause = breaking(fragile, "events")
+        cause = breaking(fragile.site, "events")
         until(lambda: health(fragile)["status"] == "degraded", "the feed has failed")
         fragile.site.world().events.add("warning", text="while it was down")
         os.unlink(cause)
@@ -116,7 +116,7 @@ def test_a_feed_that_fails_ends_no_stream_and_loses_no_event(fragile: Served) ->
 
 def test_a_thread_that_fails_is_logged_and_counted_and_its_messages_are_not_forgotten(fragile: Served) -> None:
     session = start_receivers(fragile.site)
-    cause = breaking(fragile, "thread")
+    cause = breaking(fragile.site, "thread")
     path = f"/sessions/{session}/messages"
     assert fragile.client().post(path, json={"target": "00", "message": "hello"}).status_code == 202
     until(lambda: failures(fragile, "courier") >= 1, "the thread has failed")
@@ -128,7 +128,7 @@ def test_a_thread_that_fails_is_logged_and_counted_and_its_messages_are_not_forg
 
 
 def test_a_log_that_fails_is_shown_and_goes_on(fragile: Served) -> None:
-    cause = breaking(fragile, "log")
+    cause = breaking(fragile.site, "log")
 
     def is_failing() -> bool:
         # A request that it cannot write down.
@@ -143,8 +143,9 @@ def test_a_log_that_fails_is_shown_and_goes_on(fragile: Served) -> None:
 
 
 def test_a_server_whose_look_for_idleness_failed_still_ends_by_itself(site: Site) -> None:
+    # Before there is a server: that might be idle, and exit, before this test goes on.
+    cause = breaking(site, "idle")
     with closing(Served(site, "--until-idle", "0.3", program=("-c", FRAGILE))) as served:
-        cause = breaking(served, "idle")
         until(lambda: any("idle fails" in line.get("trace", "") for line in lines(served.log)), "it failed")
         os.unlink(cause)
         psutil.Process(served.pid).wait(60)
