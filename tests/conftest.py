@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.served import Served
-from tests.site import Site, fresh_site, fresh_workspace
+from tests.site import Site, fresh_site, fresh_workspace, words_of
 
 # Whoever runs the tests in the background may ignore these, and every program they start would too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -62,7 +62,7 @@ def nothing_left_behind() -> Iterator[None]:
     """The run fails if a process that one of its tests started outlives it."""
     yield
     mark = f"MAS_TEST_RUN={os.getpid()}"
-    left = [process.cmdline() for process in psutil.process_iter() if mark in _environ(process)]
+    left = [words_of(process) for process in psutil.process_iter() if mark in _environ(process)]
     assert left == []
 
 

@@ -46,6 +46,14 @@ def until(fact: Callable[[], Any], what: str = "", patience: float = _PATIENCE) 
     return found
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """What a process was started with; none of one that has exited."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 class Site:
     """One workspace and everything a test does with it."""
 
@@ -148,12 +156,8 @@ class Site:
 
     def commands(self) -> list[list[str]]:
         """What those processes are; of one that has ended meanwhile, nothing."""
-        found = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                found.append(process.cmdline())
         # One that is about to end has no words left.
-        return [words for words in found if words]
+        return [words for words in map(words_of, self.processes()) if words]
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
@@ -186,12 +190,7 @@ class Site:
 
     def summoned(self) -> list[psutil.Process]:
         """Every server that came by itself, those that have only just begun too."""
-        found = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                if "--if-none" in process.cmdline():
-                    found.append(process)
-        return found
+        return [process for process in self.processes() if "--if-none" in words_of(process)]
 
     def end_summoned(self) -> None:
         """End servers that came by themselves; there are some only where a test asked for them."""
@@ -207,9 +206,10 @@ class Site:
         # Not a wait for the processes as such: a zombie has ended, however late its parent is.
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.01)
-        found = [process.cmdline() for process in left]
+        found = [words_of(process) for process in left]
         for process in left:
-            process.kill()
+            with suppress(psutil.Error):
+                process.kill()
         return found
 
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from tests.e2e.standin import agents_of, pane_pids, read, start_body, state_of, write
+from tests.e2e.standin import agents_of, living, pane_pids, read, start_body, state_of, write
 from tests.site import AGENTS, Site, until
 
-_TIMEOUT = 3.0
+_TIMEOUT = 6.0
 
 
 def start_savers(site: Site, team: str = "solo", timeout: float = 60.0, state: str = "idle", **env: str) -> str:
@@ -52,7 +52,7 @@ def test_a_program_saves_on_its_own_quit_key_when_its_session_is_stopped(site: S
     for agent in ("21", "23"):
         assert work_of(site, session, "saved", agent) == "all of it"
         assert ending(site, session, agent)["status"] == 0
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in launchers)
+    assert living(launchers) == []
     assert site.four_places(session) == {"stopped"}
 
 

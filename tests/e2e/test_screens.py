@@ -11,7 +11,7 @@ from typing import Any
 from mas.model.ids import SessionId
 from mas.providers.provider import Providers
 from mas.service.agents.living import reported_state
-from tests.e2e.standin import pane_pids
+from tests.e2e.standin import living, pane_pids
 from tests.site import AGENTS, Site, until
 
 QUESTION = "Who are you?|  1. A friend of the house|> 2. Nobody"
@@ -168,15 +168,15 @@ def test_a_tmux_that_hangs_stops_nothing_and_is_asked_once_at_a_time(site: Site)
     until(lambda: "another" in title(site, session), "the next screen")
     # It ends when the program does, and it is not taken for something the agent left.
     until(lambda: len(looks(noted)) == 2, "another look, after the first was given up")
-    assert not os.path.exists(f"/proc/{looks(noted)[0]}")
-    assert os.path.exists(f"/proc/{looks(noted)[1]}")
+    first, second = looks(noted)
+    assert living((first, second)) == [second]
     go_on(site, session)
     expect(site, session, "idle", "", "osc7501")
     go_on(site, session)
     until(lambda: state(site, session)[0] == "exited", "its end")
     with open(site.session(session, "logs", "agent-00.events.jsonl"), encoding="utf-8") as file:
         assert json.loads(file.readlines()[-1])["left"] == []
-    assert not os.path.exists(f"/proc/{looks(noted)[1]}")
+    assert living(looks(noted)) == []
 
 
 def test_a_program_that_says_nothing_is_unknown_until_it_speaks(site: Site) -> None:

@@ -20,16 +20,18 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from mas.model.errors import MasError
 from mas.model.ids import SessionId
 from mas.service.local import LocalMas
 from mas.settings import ServerMode
-from tests.site import REPOSITORY, Site
+from tests.site import REPOSITORY, Site, until
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -158,7 +160,8 @@ class Driver:
         ours, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults", str(theirs.fileno())],
+            # The last word tells this one's processes from those of any other.
+            [sys.executable, "-m", "tests.faults", str(theirs.fileno()), uuid4().hex],
             cwd=REPOSITORY,
             env={**site.env, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             pass_fds=[theirs.fileno()],
@@ -172,7 +175,7 @@ class Driver:
     def __exit__(self, *_: object) -> None:
         self._connection.send(None)
         self._connection.close()
-        self._process.wait(30)
+        self._process.wait(60)
 
     def call(self, verb: str, *args: Any, fault: Fault | None = None) -> Ended:
         """Run a verb to its end, whatever that is."""
@@ -221,7 +224,20 @@ def serve(connection: Connection) -> None:
         ours.close()
         # Not before it is all gone: until then the kernel may not have let go of its locks.
         os.waitpid(pid, 0)
+        until(lambda: not _copies(), "the end of what was about to become a program")
         connection.send(ended)
+
+
+def _copies() -> list[int]:
+    """Forks of a killed process that are not yet what its thread started: they have its locks as long as that lasts."""
+    with open("/proc/self/cmdline", "rb") as file:
+        own = file.read()
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
+                found += [int(name)] * (file.read() == own)
+    return found
 
 
 def _relay(connection: Connection, child: Connection, call: Call) -> Ended:

@@ -14,7 +14,7 @@ from mas.model.ids import SessionId
 from tests.checker import World, processes_of_sessions
 from tests.faults.driver import Cut, Driver, Ended, Fault
 from tests.faults.field import RUN, Field
-from tests.site import Site, until
+from tests.site import Site, until, words_of
 
 # An agent with a process that has left its terminal, its group and its parent.
 DETACHING = RUN._replace(command="sh -c 'setsid sleep 1000 & exec sleep 1000'")
@@ -35,7 +35,7 @@ def _processes(site: Site, session_id: str) -> list[psutil.Process]:
 
 
 def _sleepers(site: Site, session_id: str) -> int:
-    return sum(1 for process in _processes(site, session_id) if process.name() == "sleep")
+    return sum(words_of(process)[:1] == ["sleep"] for process in _processes(site, session_id))
 
 
 def _pane(site: Site, session_id: str) -> int:

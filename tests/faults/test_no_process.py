@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -39,7 +39,11 @@ def at_most(server: int, more: int) -> Iterator[None]:
 def _empty(path: str) -> None:
     """Move what is in a control group to the one above; it can be removed once it is empty."""
     for pid in _pids(path):
-        with open(os.path.join(os.path.dirname(path), "cgroup.procs"), "w", encoding="ascii") as file:
+        # One that has exited meanwhile is in no group.
+        with (
+            suppress(ProcessLookupError),
+            open(os.path.join(os.path.dirname(path), "cgroup.procs"), "w", encoding="ascii") as file,
+        ):
             file.write(pid)
     until(lambda: not _pids(path), "the group is empty")
 

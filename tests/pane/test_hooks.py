@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,7 +16,7 @@ from mas.model.launch import Sign, StatePlan
 from mas.store.agent.answers import ALLOW, give, waiting
 from mas.store.agent.hook_spool import BELL, LARGEST, spool_path
 from tests.pane.pane import Pane, pane, stand_in
-from tests.site import Site, until
+from tests.site import Site, until, words_of
 
 STATES = StatePlan(
     sources=("hooks",), hook_map=(Sign(match="Prompt", state="working"), Sign(match="Stop", state="idle"))
@@ -171,9 +170,8 @@ def test_a_flood_of_hooks_and_rubbish_stops_neither_the_launcher_nor_the_agent(b
             leave(one, f"rubbish\n\x1b{number}", b"")
         leave(one, os.fsdecode(b"\xff\xfe"), b"")
         bell = os.open(spool(one, BELL), os.O_WRONLY | os.O_NONBLOCK)
-        deadline = time.monotonic() + 1.5
         typed = 0
-        while time.monotonic() < deadline:
+        while typed < 20:
             try:
                 os.write(bell, os.urandom(2000) + f"\n{os.urandom(16).hex()}\n".encode() * 40)
             except BlockingIOError:
@@ -181,12 +179,13 @@ def test_a_flood_of_hooks_and_rubbish_stops_neither_the_launcher_nor_the_agent(b
                 one.send(b"here%d\n" % typed)
                 one.expect(b"here%d" % typed)
         os.close(bell)
-        assert typed > 3
         launcher = psutil.Process(one.process.pid)
         assert launcher.memory_info().rss < 64 << 20
-        clerks = [child for child in launcher.children() if child.cmdline() == launcher.cmdline()]
+        clerks = [child for child in launcher.children() if words_of(child) == launcher.cmdline()]
         assert len(clerks) <= 1
-        assert all(clerk.memory_info().rss < 64 << 20 for clerk in clerks)
+        # One may have done its work by now.
+        with suppress(psutil.NoSuchProcess):
+            assert all(clerk.memory_info().rss < 64 << 20 for clerk in clerks)
         until_noted(one, "After")
 
 

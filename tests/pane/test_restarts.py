@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
 
 from mas.pane.restarts import Restarts
 from tests.pane.pane import Pane, pane
+from tests.pane.test_end import is_gone
 from tests.site import Site, until
 
 ALWAYS = {"restart": "always", "restart_limit": 1}
@@ -38,9 +38,10 @@ def test_a_policy_covers_some_ends(bare: Site, policy: str, script: str, runs: i
 
 
 def test_what_is_typed_between_two_runs_reaches_no_program(bare: Site) -> None:
-    script = "test -e second && { echo up; cat >typed; }; touch second; exit 1"
-    with pane(bare, "sh", "-c", script, plan=ALWAYS) as one:
-        one.expect(b"starts again in 0.5 s")
+    # The third pause is long enough for a busy machine to type in it.
+    script = "test -e runs3 && { echo up; cat >typed; }; touch runs$(ls | grep -c runs); exit 1"
+    with pane(bare, "sh", "-c", script, plan=ALWAYS | {"restart_limit": 4}) as one:
+        one.expect(b"starts again in 4 s")
         one.send(b"rm everything\r")
         one.expect(b"up")
         one.send(b"hello\r\x04")
@@ -57,7 +58,7 @@ def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
         assert len(one.events()[1]["left"]) == 1
         with open(one.path("children"), encoding="utf-8") as file:
             first = file.readline().strip()
-        assert not os.path.exists(f"/proc/{first}")
+        assert is_gone(int(first))
         one.wait()
 
 
@@ -65,11 +66,11 @@ def test_what_an_agent_left_has_ended_before_the_next_run(bare: Site) -> None:
 def test_a_launcher_that_is_asked_to_end_starts_nothing_more(bare: Site, number: signal.Signals) -> None:
     plan = {"restart": "always", "restart_limit": 9}
     with pane(bare, "sh", "-c", "exit 3", plan=plan) as one:
-        one.expect(b"starts again in 2 s")
+        one.expect(b"starts again in 4 s")
         one.process.send_signal(number)
         assert one.wait() == 3
         assert b"not started again: it was asked to stop" in one.output
-        assert kinds(one).count("start") == 3
+        assert kinds(one).count("start") == 4
 
 
 def test_an_agent_that_exits_because_its_launcher_must_end_is_not_started_again(bare: Site) -> None:

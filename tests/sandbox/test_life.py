@@ -60,9 +60,10 @@ def test_job_control_works_and_the_foreground_is_seen(house: House) -> None:
 
 def test_what_the_agent_leaves_behind_is_ended_and_named(house: House) -> None:
     script = (
-        "setsid sh -c 'echo > one; exec sleep 1000' &\n"
-        "(setsid sh -c 'echo > two; exec sleep 1001' &)\n"
-        "until [ -e one ] && [ -e two ] && ! pgrep -x sh -P $$ >/dev/null 2>&1; do sleep 0.01; done; exit 5"
+        "setsid sh -c 'echo $$ > one; exec sleep 1000' &\n"
+        "(setsid sh -c 'echo $$ > two; exec sleep 1001' &)\n"
+        'is_sleep() { [ "$(cat /proc/$(cat $1 2>/dev/null)/comm 2>/dev/null)" = sleep ]; }\n'
+        "until is_sleep one && is_sleep two; do sleep 0.01; done; exit 5"
     )
     with house.pane("sh", "-c", script) as one:
         assert one.wait() == 5
@@ -89,7 +90,7 @@ def test_an_agent_is_asked_to_end_and_then_killed(house: House) -> None:
     with house.pane("sh", "-c", STUBBORN) as one:
         one.expect(b"ready")
         one.hang_up()
-        one.process.wait(timeout=20)
+        one.process.wait(timeout=60)
         assert one.events()[-1]["status"] == -signal.SIGKILL
         assert house.site.processes() == []
 
