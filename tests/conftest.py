@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.served import Served
 from tests.site import Site, fresh_site, fresh_workspace, words_of
@@ -19,6 +20,10 @@ for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
 
+
+# For property tests a busy machine is no failure.
+settings.register_profile("mas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mas")
 
 # The seed of the short torture, another one in every run; set to have a run again.
 TORTURE_SEED = "MAS_TORTURE_SEED"

@@ -1,4 +1,4 @@
-"""A workspace's directories, without tmux and without the command; for property tests a busy machine is no failure."""
+"""A workspace's directories, without tmux and without the command."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from mas.store.layout import Layout
 from mas.store.workspace.workspace import Workspace
 from tests.site import short_directory
-
-settings.register_profile("mas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("mas")
 
 
 @pytest.fixture

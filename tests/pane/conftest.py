@@ -1,8 +1,0 @@
-"""Property tests of the launcher: a busy machine is no failure."""
-
-from __future__ import annotations
-
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("mas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("mas")
