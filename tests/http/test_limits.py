@@ -24,7 +24,9 @@ from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
 from tests.served import Served
 from tests.site import REPOSITORY, Site, fresh_workspace, until
 
-SMALL: dict[str, Any] = {"body_size": 200_000, "head_time": 0.4, "body_time": 0.8, "unread_time": 0.8}
+SMALL: dict[str, Any] = {"body_size": 200_000}
+# Not shorter: a busy machine may halt a test for a while between two of its calls.
+SHORT: dict[str, Any] = {"head_time": 1.0, "body_time": 1.5, "unread_time": 1.5}
 OTHER = "0b5fb5a5-5b2c-4a5e-9d3c-0123456789ab"
 
 
@@ -34,43 +36,50 @@ def impatient(site: Site, **limits: Any) -> Served:
 
 
 @pytest.fixture(scope="module")
+def small() -> Iterator[Served]:
+    """A server that takes little at a time, and waits for it as usual."""
+    with fresh_workspace("--provider", "shell") as site, closing(impatient(site, **SMALL)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def hasty() -> Iterator[Served]:
     """A server that waits for next to nothing."""
-    with fresh_workspace("--provider", "shell") as site, closing(impatient(site, **SMALL)) as made:
+    with fresh_workspace("--provider", "shell") as site, closing(impatient(site, **SHORT)) as made:
         yield made
 
 
 class TestBodies:
     """A body can be large or slow, and can say that it is not."""
 
-    def test_one_that_says_it_is_too_large_is_refused_unread(self, hasty: Served) -> None:
-        answer = ask(hasty, request(hasty, "POST /runs", "Content-Length: 200001", "Expect: 100-continue"))
+    def test_one_that_says_it_is_too_large_is_refused_unread(self, small: Served) -> None:
+        answer = ask(small, request(small, "POST /runs", "Content-Length: 200001", "Expect: 100-continue"))
         assert answer.status == 413
         assert json.loads(answer.body)["code"] == "too-large"
-        answer = ask(hasty, request(hasty, "POST /runs", "Content-Length: 200001") + b"{")
+        answer = ask(small, request(small, "POST /runs", "Content-Length: 200001") + b"{")
         assert answer.status == 413
-        assert ask(hasty, request(hasty, "POST /runs", f"Content-Length: {1 << 62}")).status == 413
+        assert ask(small, request(small, "POST /runs", f"Content-Length: {1 << 62}")).status == 413
 
-    def test_one_that_turns_out_too_large_is_refused_as_soon_as_it_does(self, hasty: Served) -> None:
-        with connect(hasty) as wire:
-            wire.sendall(request(hasty, "POST /runs", "Transfer-Encoding: chunked"))
+    def test_one_that_turns_out_too_large_is_refused_as_soon_as_it_does(self, small: Served) -> None:
+        with connect(small) as wire:
+            wire.sendall(request(small, "POST /runs", "Transfer-Encoding: chunked"))
             chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
             for _ in range(4):
                 wire.sendall(chunk)
             # No end of it: the answer comes all the same.
             assert parsed(rest_of(wire)).status == 413
 
-    def test_one_of_the_largest_size_is_taken(self, hasty: Served) -> None:
+    def test_one_of_the_largest_size_is_taken(self, small: Served) -> None:
         body = json.dumps({"team": "nobody"}).encode()
         for padded, status in ((200_000, 422), (200_001, 413)):
-            answer = hasty.client().post("/runs", content=body.ljust(padded))
+            answer = small.client().post("/runs", content=body.ljust(padded))
             assert answer.status_code == status
 
             def chunks(whole: bytes = body.ljust(padded)) -> Iterator[bytes]:
                 for start in range(0, len(whole), 1000):
                     yield whole[start : start + 1000]
 
-            answer = hasty.client().post("/runs", content=chunks())
+            answer = small.client().post("/runs", content=chunks())
             assert answer.status_code == status
 
     def test_one_that_is_shorter_than_it_says_is_given_up(self, hasty: Served) -> None:
@@ -79,10 +88,10 @@ class TestBodies:
         assert json.loads(answer.body)["code"] == "too-slow"
         assert hasty.client().get("/sessions").json()["total"] == 0
 
-    def test_one_that_is_longer_than_it_says_is_another_request(self, hasty: Served) -> None:
-        head = request(hasty, "POST /runs", "Content-Length: 2").replace(b"Connection: close\r\n", b"")
-        with connect(hasty) as wire:
-            wire.sendall(head + b"[]" + request(hasty, "GET /nowhere", token=False))
+    def test_one_that_is_longer_than_it_says_is_another_request(self, small: Served) -> None:
+        head = request(small, "POST /runs", "Content-Length: 2").replace(b"Connection: close\r\n", b"")
+        with connect(small) as wire:
+            wire.sendall(head + b"[]" + request(small, "GET /nowhere", token=False))
             received = rest_of(wire)
         assert [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]] == [b"422", b"401"]
 
@@ -136,9 +145,9 @@ class TestHeads:
             _flood(wire, endless)
         assert memory().rss - before < 20 << 20
 
-    def test_one_of_a_reasonable_length_is_taken(self, hasty: Served) -> None:
-        assert ask(hasty, request(hasty, "GET /health", f"X: {'a' * 50_000}")).status == 200
-        assert ask(hasty, request(hasty, f"GET /health?{'a' * 50_000}")).status == 200
+    def test_one_of_a_reasonable_length_is_taken(self, small: Served) -> None:
+        assert ask(small, request(small, "GET /health", f"X: {'a' * 50_000}")).status == 200
+        assert ask(small, request(small, f"GET /health?{'a' * 50_000}")).status == 200
 
 
 def test_a_connection_that_nothing_comes_from_is_closed(hasty: Served) -> None:
@@ -157,8 +166,10 @@ def test_a_response_that_is_not_read_is_given_up(hasty: Served) -> None:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         wire.connect(("127.0.0.1", int(hasty.url.rpartition(":")[2])))
         wire.sendall(asked * 5)
-        until(lambda: _connections(hasty) == 1, "the connection is there")
-        until(lambda: _connections(hasty) == 0, "the connection is closed", patience=20)
+        # It has been taken: it responds.
+        assert wire.recv(1, socket.MSG_PEEK)
+        own = wire.getsockname()
+        until(lambda: own not in _clients(hasty), "the connection is closed")
     hasty.client().post(f"/sessions/{session}/stop")
 
 
@@ -176,7 +187,7 @@ def test_a_long_answer_to_a_slow_reader_is_no_reason_to_hang_up(hasty: Served) -
     with hasty.client().stream("GET", "/events") as stream:
         lines = stream.iter_lines()
         assert next(lines).startswith("retry")
-        time.sleep(3 * SMALL["head_time"])
+        time.sleep(3 * SHORT["head_time"])
         site = hasty.site
         site.world().events.add("warning", text="still there")
         until(lambda: "still there" in next(lines), "the event comes")
@@ -186,9 +197,9 @@ def test_a_websocket_may_be_quiet_for_longer_than_a_head_may_take(hasty: Served)
     proof = {"Authorization": f"Bearer {hasty.token}"}
     url = hasty.url.replace("http", "ws")
     with connect_websocket(f"{url}/terminals", additional_headers=proof, proxy=None) as terminals:
-        time.sleep(3 * SMALL["head_time"])
+        time.sleep(3 * SHORT["head_time"])
         terminals.send('{"type": "unsubscribe", "channel": 1}')
-        assert "channel" in str(terminals.recv(timeout=30))
+        assert "channel" in str(terminals.recv(timeout=90))
 
 
 class TestRates:
@@ -255,11 +266,11 @@ class TestConnections:
             with ExitStack() as idle:
                 for _ in range(20):
                     idle.enter_context(connect(served))
-                until(lambda: _connections(served) == 5, "the last few of them are left")
+                until(lambda: len(_clients(served)) == 5, "the last few of them are left")
                 for owner in (served.client(), served.on_socket()):
                     assert owner.get("/sessions").status_code == 200
                     owner.close()
-            until(lambda: _connections(served) == 0, "all are gone")
+            until(lambda: len(_clients(served)) == 0, "all are gone")
             assert served.client().get("/sessions").status_code == 200
         finally:
             served.close()
@@ -294,7 +305,7 @@ def test_a_server_has_files_for_as_many_connections_as_it_takes(site: Site) -> N
         with ExitStack() as idle:
             for _ in range(200):
                 idle.enter_context(socket.create_connection(("127.0.0.1", int(info["url"].rpartition(":")[2]))))
-            answer = httpx.get(f"{info['url']}/health", timeout=30, trust_env=False)
+            answer = httpx.get(f"{info['url']}/health", timeout=90, trust_env=False)
             assert answer.status_code == 200
     finally:
         site.mas("serve", "--stop")
@@ -338,9 +349,10 @@ def _flood(wire: socket.socket, data: bytes) -> None:
     raise AssertionError("the server takes anything")
 
 
-def _connections(served: Served) -> int:
+def _clients(served: Served) -> list[Any]:
+    """Where the other ends of its connections are."""
     found = psutil.Process(served.pid).net_connections("tcp")
-    return sum(1 for connection in found if connection.status == psutil.CONN_ESTABLISHED)
+    return [connection.raddr for connection in found if connection.status == psutil.CONN_ESTABLISHED]
 
 
 def _agent_token(site: Site) -> str:
