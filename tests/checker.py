@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import tarfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ _MODES = {
 }  # fmt: skip
 # What only some sessions have: isolated agents have a home and temporary files of their own.
 _PRIVATE = {".mas": 0o700, ".home": 0o700, ".tmp": 0o700}
+_ON_ITS_WAY, _LOOK_AGAIN = 10.0, 0.02
 # Where the egress process of a session is reached by launchers.
 _NETWORK, _EGRESS = os.path.join(".mas", "network"), "egress.sock"
 
@@ -284,9 +286,17 @@ def _is_elsewhere(pid: int, kind: str) -> bool:
 
 
 def check_world(site: Site, kept: Mapping[str, str] = {}) -> World:
-    """Fail with everything that is wrong. `kept` are markers of sessions that must still be somewhere."""
-    world = World(site)
-    problems = list(world.problems())
+    """Fail with everything that is wrong. `kept` are markers of sessions that must still be somewhere.
+
+    A launcher that lives may be met with a file or socket on its way to its name: such a thing is wrong if it stays.
+    """
+    deadline = time.monotonic() + _ON_ITS_WAY
+    while True:
+        world = World(site)
+        problems = list(world.problems())
+        if not any(problem.endswith(" was left") for problem in problems) or time.monotonic() > deadline:
+            break
+        time.sleep(_LOOK_AGAIN)
     for session_id, text in kept.items():
         if (found := world.marker(session_id)) != text:
             problems.append(f"the work of {session_id} is lost: {found!r}")

@@ -193,11 +193,16 @@ def kept(site: Site) -> Iterator[Served]:
 
 def test_the_server_holds_the_policy_and_says_what_it_did(kept: Served) -> None:
     (session,) = until(lambda: where(kept.site, "deleted"), "the session is in the trash")
-    # The beginning of all events.
-    page = kept.client().get("/events/page", params={"after": "0000000000.0"}).json()
-    told = [(event["sessionId"], event["action"]) for event in page["events"] if event["event"] == "retention"]
-    assert told == [(session, "trash")]
-    log = until(lambda: read(kept.site.path("logs", "mas.log")), "a line in the log")
-    assert f"moved to the trash: not used for more than 1w (maxAge): {session}" in log
+
+    def told() -> list[tuple[str, str]]:
+        # The beginning of all events.
+        page = kept.client().get("/events/page", params={"after": "0000000000.0"}).json()
+        return [(event["sessionId"], event["action"]) for event in page["events"] if event["event"] == "retention"]
+
+    # It says so once it is done.
+    assert until(told, "the event") == [(session, "trash")]
+    log = kept.site.path("logs", "mas.log")
+    until(lambda: os.path.exists(log) and read(log), "a line in the log")
+    assert f"moved to the trash: not used for more than 1w (maxAge): {session}" in read(log)
     assert kept.client().post("/prune", json={"policy": True}).json() == {"items": [], "done": False}
     assert kept.mas("prune", "--policy", "--dry-run").stderr == "Nothing to prune\n"

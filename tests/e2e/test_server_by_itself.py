@@ -75,7 +75,7 @@ def test_its_address_can_be_asked_for_at_once(by_itself: Site) -> None:
 
 def test_no_command_waits_for_a_server_that_does_not_come(site: Site) -> None:
     site.start()
-    done = site.mas("url", code=7, timeout=10)
+    done = site.mas("url", code=7, timeout=30)
     assert "mas serve --detach" in done.stderr
 
 

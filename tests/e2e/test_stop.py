@@ -142,4 +142,4 @@ def test_an_agent_can_stop_its_own_session(site: Site) -> None:
     site.mas("send", "--force", "--session", session, "21", f"{sys.executable} -m mas stop")
     until(lambda: site.tmux_sessions() == set(), "the end of the session")
     until(lambda: site.statuses() == {session: "stopped"}, "its status")
-    assert site.four_places(session) == {"stopped"}
+    until(lambda: site.four_places(session) == {"stopped"}, "the same everywhere")

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import psutil
@@ -17,6 +18,8 @@ from tests.served import Served
 from tests.site import Site, until
 
 MIB = 1 << 20
+# Seconds of a processor: several times what a launcher and two small programs need.
+_BURNT = 0.5
 
 
 def start_hog(site: Site, *words: object) -> str:
@@ -60,19 +63,25 @@ def test_memory_is_within_a_tenth_of_the_truth(site: Site, words: tuple[Any, ...
 
 def test_a_busy_agent_and_an_idle_one_are_distinguished(site: Site) -> None:
     busy, idle = start_hog(site, "spin"), site.start(*ASLEEP)
-    found = {one["sessionId"]: one for one in site.json("stats")["sessions"]}
-    assert found[busy]["cpu"] > 0.2 > 0.1 > found[idle]["cpu"]
+    found: dict[str, dict[str, Any]] = {}
+
+    def distinguished() -> bool:
+        found.update({one["sessionId"]: one for one in site.json("stats")["sessions"]})
+        # What a busy one gets is little where others are busy too; an idle one needs nothing.
+        return bool(found[busy]["cpu"] > 5 * found[idle]["cpu"] and found[busy]["cpu"] > 0.01)
+
+    until(distinguished, "the busy one has more")
     assert found[busy]["cpuSeconds"] > 0
     later = use(site, busy)
     assert later["cpuSeconds"] > found[busy]["cpuSeconds"]
 
 
 def test_time_of_processes_that_have_ended_still_counts(site: Site) -> None:
-    burn = f"{sys.executable} -c 'for _ in range(3000000): pass'"
+    burn = f"{sys.executable} -c 'import time\nwhile time.process_time() < {_BURNT}: pass'"
     script = f'sh -c "{burn}; touch up; exec sleep 1000"'
     session = start_body(site, {"team": "solo"}, "--command", script)
     until(lambda: os.path.exists(site.session(session, "unit", "00", "up")), "the end of the child")
-    assert use(site, session)["cpuSeconds"] > 0.05
+    assert use(site, session)["cpuSeconds"] > _BURNT - 0.05
     assert use(site, session)["processes"] == 2
 
 
@@ -118,12 +127,14 @@ def test_a_server_returns_the_same_and_what_was_used_since_the_last_look(served:
     site = served.site
     session = start_hog(site, "spin")
     client = served.client()
+    began = time.monotonic()
     client.get(f"/sessions/{session}/stats").raise_for_status()
     (hog,) = psutil.Process(pane_pids(site, session)[0]).children()
     before = hog.cpu_times().user
     until(lambda: hog.cpu_times().user > before + 0.5, "half a second of work")
     found = client.get(f"/sessions/{session}/stats").raise_for_status().json()
-    assert found["cpu"] > 0.2
+    # Half a second within no more than this long; the system counts in hundredths.
+    assert found["cpu"] > 0.45 / (time.monotonic() - began) - 0.01
     assert found["memory"] == pytest.approx(truth(site, session), rel=0.1)
     assert client.get("/stats").raise_for_status().json()["host"]["cores"] == psutil.cpu_count()
     metrics = client.get("/metrics").raise_for_status().text

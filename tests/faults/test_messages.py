@@ -50,7 +50,9 @@ def test_a_thousand_messages_all_arrive_once(site: Site, count: int, submit_dela
     moments = random.Random(7)
     first = 0
     for _ in range(30):
-        first = send_from(site, session, first, count, moments.uniform(0, 0.1))
+        # However quick the machine is, some are left for a sender that is not killed.
+        if first < count * 3 // 4:
+            first = send_from(site, session, first, count, moments.uniform(0, 0.1))
     assert 0 < first < count
     assert send_from(site, session, first, count) == count
     assert received(site, session, "00", count) == f"message {count - 1}".encode()

@@ -315,6 +315,7 @@ def test_an_isolated_agent_that_ends_leaves_a_dead_pane_and_what_is_sent_is_not_
     site.mas("send", "--session", session, "00", f"touch {ground.marker}-sent", code=None)
     show = site.json("show", session)
     pane = show["agents"][0]["pane"]
-    assert site.tmux("display-message", "-p", "-t", pane, "#{pane_dead}", socket=show["tmuxSocket"]) == "1"
+    dead = ("display-message", "-p", "-t", pane, "#{pane_dead}")
+    until(lambda: site.tmux(*dead, socket=show["tmuxSocket"]) == "1", "the end of its pane")
     assert not os.path.exists(f"{ground.marker}-sent")
     site.mas("delete", session, "--yes")

@@ -20,6 +20,8 @@ from tests.site import Site, until
 BUSY_OR_FREE = (Sign(match="^busy", state="working"), Sign(match="^free", state="idle"))
 
 QUERY = b"\x1b]7501;?\x1b\\"
+# What a person types who starts a program that exits once there is a file.
+UNTIL_GO = b"sh -c 'until test -e go; do sleep 0.01; done'\r"
 
 
 def report(body: str) -> bytes:
@@ -268,7 +270,10 @@ def test_a_shell_works_while_it_runs_a_program(bare: Site) -> None:
         one.send(b"\x03")
         until(lambda: told(one)[-1][1] == "idle", "the shell at its prompt")
         until(lambda: is_quiet(launcher, 1.5), "no look without a reason")
-        one.send(b"sleep 0.3\r")
+        one.send(UNTIL_GO)
+        until(lambda: told(one)[-1][1] == "working", "the next program")
+        with open(one.path("go"), "w", encoding="ascii"):
+            pass
         until(lambda: [state[1] for state in told(one)] == ["idle", "working", "idle", "working", "idle"], "the end")
 
 
@@ -277,7 +282,10 @@ def test_a_program_that_ends_in_silence_is_seen_to_end(bare: Site) -> None:
     with pane(bare, "sh", "-i", agent_env={"PS1": "", "ENV": ""}, plan=plan) as one:
         one.send(b"stty -echo\r")
         until(lambda: told(one)[-1:] == [("foreground", "idle", "", "")], "the idle shell")
-        one.send(b"sleep 2\r")
+        one.send(UNTIL_GO)
+        until(lambda: told(one)[-1][1] == "working", "the program")
+        with open(one.path("go"), "w", encoding="ascii"):
+            pass
         until(lambda: [state[1] for state in told(one)][-2:] == ["working", "idle"], "the end of the program")
 
 

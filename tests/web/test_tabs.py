@@ -30,7 +30,7 @@ def test_seven_tabs_stay_live_also_when_the_one_that_listens_is_closed(
         tab.goto(served_demo.url)
     for tab in tabs:
         expect(tab.locator(".top .link")).to_have_text("Live")
-    assert _streams(served_demo) == ['mas_streams{kind="events"} 1.0']
+    until(lambda: _streams(served_demo) == ['mas_streams{kind="events"} 1.0'])
     first = served_demo.site.start("--team", "solo", "--name", "seen-by-all")
     for tab in tabs:
         _named(tab, "seen-by-all")

@@ -50,13 +50,17 @@ def test_fit_gives_the_agent_a_terminal_that_fits(looking: Room, team: str) -> N
     assert not looking.page.evaluate(inside)
     looking.page.get_by_role("button", name="Fit").click()
     until(lambda: looking.page.evaluate(inside), "a terminal as high as its place")
-    rows = looking.page.locator(".whole .xterm-rows > div").count()
     pane = next(a["pane"] for a in looking.served.site.json("show", team)["agents"] if a["id"] == "22")
     site = looking.served.site
-    panes = [
-        site.tmux("list-panes", "-a", "-F", "#{pane_id} #{pane_height}", socket=socket) for socket in site.sockets()
-    ]
-    assert f"{pane} {rows}" in "\n".join(panes).split("\n")
+
+    def is_as_high() -> bool:
+        rows = looking.page.locator(".whole .xterm-rows > div").count()
+        panes = [
+            site.tmux("list-panes", "-a", "-F", "#{pane_id} #{pane_height}", socket=socket) for socket in site.sockets()
+        ]
+        return f"{pane} {rows}" in "\n".join(panes).split("\n")
+
+    until(is_as_high, "a pane as high as the terminal")
 
 
 def test_an_agent_that_ended_and_one_that_hangs_are_restarted(looking: Room) -> None:
