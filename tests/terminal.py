@@ -12,7 +12,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 # A program gets its signals from the keyboard only where the terminal is its session's own.
 _OWN_TERMINAL = """
 import fcntl, os, sys, termios

@@ -100,7 +100,7 @@ def _serve_each(port: int, talk: Callable[[socket.socket], None]) -> str:
 
 
 def connect(host: str, port: int) -> str:
-    with socket.create_connection((host, port), 10) as one:
+    with socket.create_connection((host, port), 60) as one:
         one.sendall(b"GET / HTTP/1.0\r\nHost: " + host.encode() + b"\r\n\r\n")
         return one.recv(64).decode("ascii", "replace").partition("\r\n")[0]
 

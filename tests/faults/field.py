@@ -24,7 +24,7 @@ from tests.site import Site
 
 # The files of a session that every listing looks at.
 LISTED = ("metadata.json", ".session")
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 RUN = Run(team=team_named("solo"), command="sleep 1000")
 
 

@@ -76,7 +76,7 @@ def main(wanted: int, seed: int) -> int:
     return int(any(code for code, _, _ in results))
 
 
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 # What a stranger may see: that a server is there, its page, and why not.
 _OPEN_TO_ALL = re.compile(rb"\S (?:http://[^/ ]*)?/(?:health|login|favicon\.ico|browser/\S*|assets/\S*)?[ ?#]")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.served import Served
 
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 
 
 class Answer(NamedTuple):

@@ -317,7 +317,7 @@ def _read(path: str) -> str:
 def _handshake(served: Served, path: str, headers: dict[str, str], origin: Origin | None) -> int:
     url = served.url.replace("http://", "ws://") + path
     try:
-        with connect_websocket(url, additional_headers=headers, origin=origin, open_timeout=30, proxy=None):
+        with connect_websocket(url, additional_headers=headers, origin=origin, open_timeout=90, proxy=None):
             return 101
     except InvalidStatus as error:
         return error.response.status_code

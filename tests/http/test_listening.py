@@ -377,7 +377,7 @@ def _asked_as(uid: int, path: str) -> str:
             os.setuid(uid)
             try:
                 with socket.socket(socket.AF_UNIX) as wire:
-                    wire.settimeout(20)
+                    wire.settimeout(60)
                     wire.connect(path)
                     wire.sendall(b"GET /sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     said = rest_of(wire).decode()[:100]

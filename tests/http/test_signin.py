@@ -252,7 +252,7 @@ def test_signing_out_ends_streams_and_terminals(served: Served) -> None:
         lines = stream.iter_lines()
         assert next(lines).startswith("retry")
         with _terminal(served, path, page.ticket(path)) as terminal:
-            terminal.recv(timeout=30)
+            terminal.recv(timeout=90)
             other = served.client(page.bearer)
             assert other.post("/logout", headers={"Origin": served.url}).status_code == 204
             served.site.mas("send", "--force", "--session", session, "00", "after")

@@ -114,7 +114,7 @@ def test_a_terminal_ends_with_the_token_it_was_opened_with(served: Served, proof
         headers = {"Authorization": f"Bearer {page_of(served).bearer}"}
     url = f"{served.url.replace('http', 'ws')}/sessions/{session}/agents/00/terminal"
     with connect_websocket(url, additional_headers=headers, origin=Origin(served.url), proxy=None) as terminal:
-        terminal.recv(timeout=30)
+        terminal.recv(timeout=90)
         terminal.send(b"before\r")
         until(lambda: "before" in served.site.mas("output", session, "00").stdout, "what is typed is shown")
         served.site.mas("token", "--rotate")

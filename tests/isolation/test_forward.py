@@ -18,7 +18,7 @@ import pytest
 from tests.isolation.test_network import Team, lives
 from tests.site import Site, until
 
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 _STRANGER = 4242
 
 
@@ -315,7 +315,7 @@ def _as_stranger(local: int, host: str) -> str:
     code = f"""
 import encodings.idna, os, socket  # the rest of Python may be out of reach for that user
 os.setgroups([]); os.setgid({_STRANGER}); os.setuid({_STRANGER})
-with socket.create_connection(("127.0.0.1", {local}), 10) as one:
+with socket.create_connection(("127.0.0.1", {local}), 60) as one:
     one.sendall(b"GET / HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n")
     print(one.recv(1 << 16).decode().partition("\\r\\n")[0])
 """

@@ -100,7 +100,7 @@ def serve_proxy(asked: list[str]) -> None:
             elif not host:
                 one.sendall(b"HTTP/1.1 503 No such host\r\nContent-Length: 0\r\n\r\n")
             else:
-                with socket.create_connection((host, int(port)), 10) as there:
+                with socket.create_connection((host, int(port)), 60) as there:
                     one.sendall(b"HTTP/1.0 200 OK\r\nVia: lab\r\n\r\n")
                     there.sendall(one.recv(1 << 16))
                     while data := there.recv(1 << 16):
@@ -194,7 +194,7 @@ def internet(tls: str) -> int:
 
 def fetch(host: str, port: int) -> str:
     """The last line of what a web server there says."""
-    with socket.create_connection((host, port), 15) as one:
+    with socket.create_connection((host, port), 60) as one:
         one.sendall(b"GET /x HTTP/1.0\r\nHost: " + host.encode() + b"\r\n\r\n")
         said = b""
         while data := one.recv(1 << 16):
@@ -204,7 +204,7 @@ def fetch(host: str, port: int) -> str:
 
 def echo(host: str, size: int) -> str:
     """Send much, end this side, and count what comes back."""
-    with socket.create_connection((host, 22), 15) as one:
+    with socket.create_connection((host, 22), 60) as one:
         back = bytearray()
 
         def read() -> None:
@@ -215,13 +215,13 @@ def echo(host: str, size: int) -> str:
         reader.start()
         one.sendall(bytes(size))
         one.shutdown(socket.SHUT_WR)
-        reader.join(30)
+        reader.join(60)
     return f"{len(back)} {back[-12:].decode()}"
 
 
 def proxy(first: str) -> str:
     """What the proxy inside says to a first line."""
-    with socket.create_connection(("127.0.0.1", 3128), 15) as one:
+    with socket.create_connection(("127.0.0.1", 3128), 60) as one:
         one.sendall(f"{first}\r\nHost: ignored\r\nProxy-Connection: keep-alive\r\n\r\n".encode())
         said = one.recv(1 << 12)
         if b" 200 " in said.partition(b"\r\n")[0] and first.startswith("CONNECT"):
@@ -234,7 +234,7 @@ def proxy(first: str) -> str:
 
 def garbage(size: int) -> str:
     """What the proxy inside says to what is no request."""
-    with socket.create_connection(("127.0.0.1", 3128), 15) as one:
+    with socket.create_connection(("127.0.0.1", 3128), 60) as one:
         one.sendall(b"x" * size + b"\r\n\r\n")
         return one.recv(1 << 12).decode().partition("\r\n")[0]
 
@@ -271,7 +271,7 @@ def apply(change: dict[str, Any]) -> str:
 
 def kill_meanwhile(host: str) -> str:
     """What a connection brings when the egress process is killed, and what the next one does."""
-    with socket.create_connection((host, 22), 15) as one:
+    with socket.create_connection((host, 22), 60) as one:
         one.sendall(b"first")
         said = [one.recv(64).decode()]
         _kill_egress()
@@ -406,7 +406,7 @@ def main(rules: dict[str, Any], tries: list[list[Any]]) -> None:
         with open(f"{directory}/errors.log", encoding="utf-8") as file:
             errors = file.read()
         network.close()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while os.path.exists(f"{directory}/egress.sock") and time.monotonic() < deadline:
             time.sleep(0.01)
     os.kill(far, signal.SIGKILL)

@@ -104,8 +104,8 @@ class Pane:
 
     def wait(self) -> int:
         """The exit status of the launcher, once it and all it showed have ended."""
-        status = self.process.wait(timeout=30)
-        self._reader.join(timeout=30)
+        status = self.process.wait(timeout=90)
+        self._reader.join(timeout=90)
         return status
 
     def hang_up(self) -> None:
@@ -141,7 +141,7 @@ class Pane:
         if self.process.poll() is None:
             self.process.terminate()
         self.go_on()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=90)
         os.write(self._close, b"x")
         self._reader.join()
         for fd in (self.master, self._close, self._closing):

@@ -86,7 +86,8 @@ def test_what_is_typed_and_what_is_reported_is_not_recorded(bare: Site) -> None:
         one.send(b"q")
         assert one.wait() == 0
         _, events = replay(cast_of(one))
-        assert [event[1:] for event in events] == [("o", "abc")]
+        assert {code for _, code, _ in events} == {"o"}
+        assert shown(events) == "abc"
 
 
 def test_a_recording_shows_what_tmux_shows(bare: Site) -> None:
@@ -200,7 +201,7 @@ def test_a_full_disk_costs_the_recording_no_more_than_what_did_not_fit(path: str
         "for number in range(20): made.output(b'x' * 50, 2.0 + number); made.flush()\n"
         "limit(-1); made.output(b'after', 30.0); made.close()"
     )
-    subprocess.run([sys.executable, "-c", LIMITED + script, path], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", LIMITED + script, path], check=True, timeout=90)
     _, events = replay(path)
     assert shown(events).startswith("before")
     missing = [text for _, code, text in events if code == "m"]
@@ -217,7 +218,7 @@ def test_a_recording_that_cannot_be_begun_leaves_the_one_before_alone(path: str)
     first = Cast(path, 80, 24, "xterm")
     first.output(b"first run", 1.0)
     first.close()
-    subprocess.run([sys.executable, "-c", LIMITED + script, path], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", LIMITED + script, path], check=True, timeout=90)
     assert shown(replay(f"{path}.1")[1]) == "first run"
     assert [event[1:] for event in replay(path)[1]] == [("m", "20 bytes not recorded"), ("o", "after")]
 

@@ -124,7 +124,7 @@ def test_the_end_of_tmux_is_the_end_of_everything(bare: Site) -> None:
     with pane(bare, "sh", "-c", "setsid sleep 1000 & echo ready; sleep 1000") as one:
         one.expect(b"ready")
         one.hang_up()
-        one.process.wait(timeout=20)
+        one.process.wait(timeout=60)
         assert one.event("exit")["status"] < 0
         assert bare.processes() == []
 
@@ -134,7 +134,7 @@ def test_a_stopped_agent_ends_with_tmux_too(bare: Site) -> None:
         one.expect(b"ready")
         os.kill(one.event("start")["pid"], signal.SIGSTOP)
         one.hang_up()
-        one.process.wait(timeout=20)
+        one.process.wait(timeout=60)
         assert bare.processes() == []
 
 
@@ -241,7 +241,7 @@ def test_an_agent_ends_when_the_directory_of_its_session_is_removed_and_is_not_s
         one.expect(b"ready")
         agent = one.event("start")["pid"]
         shutil.rmtree(one.session)
-        one.process.wait(30)
+        one.process.wait(60)
         assert is_gone(agent)
         one.expect(b"the session's directory is gone")
         assert not os.path.exists(one.session)

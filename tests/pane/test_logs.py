@@ -39,7 +39,7 @@ def read(session: str, name: str) -> bytes:
 
 
 def run_limited(session: str, script: str) -> None:
-    subprocess.run([sys.executable, "-c", LIMITED + script, session], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", LIMITED + script, session], check=True, timeout=90)
 
 
 def test_a_log_past_its_largest_size_starts_again_and_keeps_its_predecessor(

@@ -44,7 +44,7 @@ def where() -> Iterator[Ground]:
 def session(where: Ground) -> Iterator[str]:
     made = str(uuid4())
     yield made
-    assert remove_groups(session_groups(where, made), 5.0) == []
+    assert remove_groups(session_groups(where, made), 60.0) == []
     assert not any(map(os.path.exists, session_groups(where, made)))
 
 
@@ -79,7 +79,7 @@ def test_what_left_everything_else_is_still_a_member_and_ends_with_the_group(whe
     subprocess.run([sys.executable, "-c", _DAEMONS, *groups], env={}, check=True, stdout=subprocess.DEVNULL)
     daemons = members(session_groups(where, session))
     assert len(daemons) == 2
-    assert remove_groups(session_groups(where, session), 5.0) == []
+    assert remove_groups(session_groups(where, session), 60.0) == []
     until(lambda: not any(map(_lives, daemons)), "the end of the daemons")
 
 
@@ -89,7 +89,7 @@ def test_a_bomb_that_forks_without_end_ends_with_its_group(where: Ground, sessio
     bomb = _JOIN + "while True:\n  try: os.fork()\n  except OSError: pass\n"
     with subprocess.Popen([sys.executable, "-c", bomb, *groups], stdout=subprocess.DEVNULL) as process:
         until(lambda: len(members(groups)) == 50, "as many as there may be")
-        assert remove_groups(session_groups(where, session), 20.0) == []
+        assert remove_groups(session_groups(where, session), 60.0) == []
         assert process.wait() == -signal.SIGKILL
 
 

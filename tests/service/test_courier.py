@@ -38,21 +38,21 @@ def test_a_delivery_that_begins_as_another_ends_is_known_until_it_is_over(
         done = is_done(key, waiting)
         if not let_go.is_set():
             let_go.set()
-            assert typing.wait(20)
+            assert typing.wait(60)
         return done
 
     def deliver(*_: object) -> None:
         if let_go.is_set():
             typing.set()
-            assert over.wait(20)
+            assert over.wait(60)
 
     monkeypatch.setattr(courier, "deliver", deliver)
     monkeypatch.setattr(ours, "_is_done", lingering)
     ours.start(session, ["00"])
     (first,) = (thread for thread in ours._running.values() if thread)
-    assert let_go.wait(20)
+    assert let_go.wait(60)
     ours.start(session, ["00"])
-    first.join(20)
+    first.join(60)
     assert typing.is_set()
     assert not first.is_alive()
     assert ours.is_under_way(session, "00")
@@ -61,7 +61,7 @@ def test_a_delivery_that_begins_as_another_ends_is_known_until_it_is_over(
     closing.join(0.05)
     assert closing.is_alive(), "nobody is cut off while typing"
     over.set()
-    closing.join(20)
+    closing.join(60)
     assert not ours.is_under_way(session, "00")
 
 

@@ -34,7 +34,7 @@ DOORS = ("command", "http", "client")
 _MEGABYTES = 48
 _MOST_SESSIONS = 6
 # Dying processes and messages on their way take their time; nothing is called wrong before.
-_SETTLING = 45.0
+_SETTLING = 90.0
 _LOOK_AGAIN = 0.1
 INJECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")
 # What may be reported to a client besides that a session is gone or busy, and because of what.

@@ -16,7 +16,7 @@ from tests.web.room import Room
 
 _PICTURES = os.path.join(REPOSITORY, "artefacts")
 # Milliseconds that a busy machine may take.
-_PATIENCE = 30_000
+_PATIENCE = 60_000
 
 expect.set_options(timeout=_PATIENCE)
 
