@@ -14,9 +14,9 @@ up: .venv/.web  ## Set up, then start a demo team in ./demo
 
 setup: .venv/.web .venv/.dev  ## Make .venv and install what is missing
 
-test: setup  ## Run every test on real tmux, and the page in a real browser
+test: setup  ## Run every test on real tmux, and the page in a real browser (TESTS=, ARGS=)
 	$(BIN)/python hatch_build.py test
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m tests.runner $(TESTS) $(ARGS)
 
 test-real: setup  ## Run real agent programs, installed into .real, against a model on loopback
 	scripts/real-clis || test $$? -eq 75

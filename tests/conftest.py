@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.seed import SEED, draw_seed
 from tests.served import Served
 from tests.site import Site, fresh_site, fresh_workspace, words_of
 
@@ -25,17 +25,14 @@ for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 settings.register_profile("mas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mas")
 
-# The seed of the short torture, another one in every run; set to have a run again.
-TORTURE_SEED = "MAS_TORTURE_SEED"
-
 
 def pytest_configure() -> None:
     """Here, before there are workers: all of them have the same."""
-    os.environ.setdefault(TORTURE_SEED, str(random.SystemRandom().randrange(1 << 32)))
+    draw_seed()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(f"{TORTURE_SEED}={os.environ[TORTURE_SEED]}")
+    terminalreporter.write_line(f"{SEED}={os.environ[SEED]}")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 from collections.abc import Callable, Iterable
 from itertools import chain, count
@@ -20,6 +19,7 @@ from mas.store.files.descriptors import remove_file
 from tests.checker import MARKER, World, check_world, tree_hash
 from tests.e2e.standin import start_receivers
 from tests.faults.driver import Cut, Driver, Ended, Fault
+from tests.seed import dice
 from tests.site import Site
 
 # The files of a session that every listing looks at.
@@ -395,7 +395,7 @@ def cut_at_every_step(
 
 
 def steps(one_in: int) -> Iterable[int]:
-    """The steps of a verb to try: the first, and of the others one in so many, not the same ones in every run;
+    """The steps of a verb to try: the first, and of the others one in so many, which ones follows from the run's seed;
     all of them with `MAS_TEST_EVERY_STEP=1`."""
     one_in = 1 if os.environ.get("MAS_TEST_EVERY_STEP") else one_in
-    return chain((1,), count(1 + random.randint(1, one_in), one_in))
+    return chain((1,), count(1 + dice().randint(1, one_in), one_in))

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.conftest import TORTURE_SEED
+from tests.seed import SEED
 from tests.served import Served
 from tests.site import Site
 from tests.torture.doors import Client, CommandLine, Http, Wish
@@ -20,7 +20,7 @@ SHORT = Size(clients=1, wishes=4, seconds=6.0)
 
 
 def test_a_short_round_of_another_seed_in_every_run_ends_with_nothing_wrong(tmp_path: os.PathLike[str]) -> None:
-    seed = int(os.environ[TORTURE_SEED])
+    seed = int(os.environ[SEED])
     result = play(seed, SHORT, faults_of(seed), os.fspath(tmp_path))
     again = f"--seed {seed} --rounds 1 --clients {SHORT.clients} --wishes {SHORT.wishes}"
     assert result.problems == [], f'kept in {result.kept}; again: make torture TORTURE="{again}"'

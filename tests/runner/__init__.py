@@ -1,0 +1,1 @@
+"""What runs the tests: `make test` and `make steady`."""
