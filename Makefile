@@ -4,7 +4,7 @@ BIN := .venv/bin
 PY_FILES := src tests benchmarks reference hatch_build.py
 WEB_FILES := hatch_build.py $(shell find web -name node_modules -prune -o -name out -prune -o -type f -print)
 
-.PHONY: help up setup test test-real check format docs docs-serve bench bench-peers fuzz torture soak dist smoke lock clean
+.PHONY: help up setup test steady test-real check format docs docs-serve bench bench-peers fuzz torture soak dist smoke lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,9 @@ setup: .venv/.web .venv/.dev  ## Make .venv and install what is missing
 test: setup  ## Run every test on real tmux, and the page in a real browser (TESTS=, ARGS=)
 	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m tests.runner $(TESTS) $(ARGS)
+
+steady: setup  ## Run the tests five times and name those that did not always pass (N=, TESTS=, LOAD=processors kept busy)
+	$(BIN)/python -m tests.runner.steady --runs $(or $(N),5) --load $(or $(LOAD),0) $(TESTS)
 
 test-real: setup  ## Run real agent programs, installed into .real, against a model on loopback
 	scripts/real-clis || test $$? -eq 75
