@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+
+import pytest
 
 from tests.sandbox.house import REFUSED, House
 from tests.site import REPOSITORY
@@ -49,6 +52,21 @@ def test_only_what_is_writable_can_be_changed(house: House) -> None:
     after = os.stat(plain)
     assert (after.st_mode, after.st_mtime_ns, after.st_nlink) == (before.st_mode, before.st_mtime_ns, 1)
     assert sorted(os.listdir(house.path("plain"))) == ["file", "key"]
+
+
+@pytest.mark.parametrize("above", ["/dev/shm", "/run", "/tmp"])
+def test_what_may_be_read_cannot_be_written_wherever_it_is(house: House, above: str) -> None:
+    if not os.access(above, os.W_OK):
+        pytest.skip(f"{above} is not open to this user")
+    with tempfile.TemporaryDirectory(dir=above) as shown:
+        file, own = os.path.join(shown, "file"), os.path.join(shown, "own")
+        os.mkdir(own)
+        with open(file, "w", encoding="ascii"):
+            rules = house.rules()
+        rules = rules.but(read=(*rules.read, shown), write=(*rules.write, own), binds=())
+        found = house.attempts([f"read:{file}", f"write:{file}", f"write:{shown}/new", f"write:{own}/new"], rules=rules)
+    assert (found[f"read:{file}"], found[f"write:{own}/new"]) == ("", "ok")
+    assert {found[f"write:{file}"], found[f"write:{shown}/new"]} <= REFUSED
 
 
 def test_hidden_files_do_not_exist_and_neither_do_their_names(house: House) -> None:

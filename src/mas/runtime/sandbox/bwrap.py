@@ -61,7 +61,10 @@ def command(rules: Rules, descriptors: tuple[int, ...]) -> list[str]:
             words += ["--ro-bind", "/dev/null", path]
         else:
             words += _way_to(path, covers)
-            words += [_BINDS[kind] if not is_below(path, "/dev") else "--dev-bind", source, path]
+            # What is below /dev may be a device, and there is no read-only way to bind one.
+            is_device = is_below(path, "/dev")
+            words += [_BINDS[kind] if not is_device else "--dev-bind", source, path]
+            sealed += [path] if is_device and kind in ("read", "copy") else []
             covers += [path] if kind == "bind" else []
     for path, target in rules.links:
         words += [*_way_to(path, covers), "--symlink", target, path]

@@ -89,7 +89,9 @@ def _allow(made: int, path: str, rights: int) -> None:
         if os.fstat(place).st_mode & _FORMAT != _DIRECTORY:
             rights &= _OF_FILES
         beneath = rights.to_bytes(8, "little") + place.to_bytes(4, "little")
-        call("landlock_add_rule", made, _BENEATH, beneath, 0)
+        # A right that this kernel does not know leaves none, and a rule without one is an error.
+        if rights:
+            call("landlock_add_rule", made, _BENEATH, beneath, 0)
     finally:
         os.close(place)
 
