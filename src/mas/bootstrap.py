@@ -294,11 +294,11 @@ def _once(make: Callable[[], Made]) -> Callable[[], Made]:
 
 def _tiers(layout: Layout, settings: Settings) -> Tiers:
     """Only code that starts agents, or reports how they would run, needs to know what the machine can do."""
-    from mas.runtime.sandbox.probe import landlock_abi, not_enforced, probe
+    from mas.runtime.sandbox.probe import landlock_abi, probe
     from mas.service.isolation.tiers import Machine, Tiers, circumstances
     from mas.store.workspace.machine import Probed
 
-    machine = Machine(probe, landlock_abi, not_enforced)
+    machine = Machine(probe, landlock_abi)
     return Tiers(machine, Probed(layout, circumstances(settings.environ)), settings.forced_tier)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -148,6 +149,18 @@ def test_the_doctor_lists_every_tier_and_what_sessions_get(site: Site) -> None:
     configure(site, isolation="require")
     failed = {check["name"]: check for check in site.json("doctor", code=1)["checks"]}["isolation"]
     assert (failed["ok"], "required" in failed["text"]) == (False, True)
+
+
+@pytest.mark.parametrize("before", ["true", "mkdir gone; cd gone; rmdir ../gone"])
+def test_the_doctor_finds_the_same_wherever_it_is_called(site: Site, before: str) -> None:
+    site.env["MAS_ISOLATION"] = "auto"
+    mas = (sys.executable, "-P", "-m", "mas", "doctor", "--json")
+    done = site.run(["sh", "-c", f'{before}; exec "$@"', "sh", *mas], cwd=site.directory)
+    there, at_root = (
+        {check["name"]: check for check in checks if check["name"].startswith(("isolation", "tier "))}
+        for checks in (json.loads(done.stdout)["checks"], site.json("doctor", cwd="/", code=None)["checks"])
+    )
+    assert there == at_root
 
 
 @pytest.mark.parametrize(

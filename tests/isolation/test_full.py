@@ -101,7 +101,7 @@ def test_a_full_network_that_cannot_be_had_is_refused_with_what_is_missing(site:
         return "pasta is not installed: apt install passt" if how == "full" else ""
 
     def tiers(probe: Any) -> Tiers:
-        return Tiers(Machine(probe, lambda: 7, lambda *_: ()), Probed(site.world().layout, "another machine"))
+        return Tiers(Machine(probe, lambda: 7), Probed(site.world().layout, "another machine"))
 
     asked = Isolation(Tier.A, "namespaces", policy=Policy(network=NetworkMode.FULL))
     with pytest.raises(NotIsolated, match="cannot have the network full: pasta is not installed: apt install passt"):

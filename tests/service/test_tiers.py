@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from mas.model.errors import NotIsolated
 from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
+from mas.runtime.sandbox.probe import NotTried, not_enforced
 from mas.service.isolation.tiers import Machine, Tiers, circumstances, warning
 from mas.store.layout import Layout
 from mas.store.workspace.machine import Probed
 from tests.site import short_directory
 
-ALL = ("namespaces", "bwrap", "landlock")
+ALL = ("namespaces", "bwrap", "landlock", "proc")
 
 
 @pytest.fixture
@@ -36,12 +39,16 @@ class Kernel:
         self.tried.append(how)
         return "" if how in self.can else f"no {how} here"
 
-    def not_enforced(self, tier: str, abi: int, how: str) -> tuple[str, ...]:
-        self.tried.append(f"lacks {tier}")
-        return () if tier == "A" else (f"less in {tier}", f"abi {abi}")
-
     def tiers(self, layout: Layout, forced: Tier | None = None, key: str = "this boot") -> Tiers:
-        return Tiers(Machine(self.probe, lambda: self.abi, self.not_enforced), Probed(layout, key), forced)
+        return Tiers(Machine(self.probe, lambda: self.abi), Probed(layout, key), forced)
+
+
+class Crowded(Kernel):
+    """One on which nothing can be tried just now."""
+
+    def probe(self, how: str) -> str:
+        self.tried.append(how)
+        raise NotTried("no room")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +62,14 @@ class Kernel:
 )
 def test_a_session_gets_the_best_there_is(layout: Layout, can: tuple[str, ...], tier: Tier, how: str) -> None:
     found = Kernel(*can).tiers(layout).choose(Policy(read=("/x",)))
-    lacks = () if tier is Tier.A else (f"less in {tier}", "abi 7")
-    assert found == Isolation(tier, how, lacks, None, Policy(read=("/x",)))
+    assert found == Isolation(tier, how, not_enforced(tier, 7), None, Policy(read=("/x",)))
+    assert bool(found.not_enforced) is (tier is not Tier.A)
+
+
+def test_processes_that_can_be_seen_are_not_enforced_in_namespaces_only(layout: Layout) -> None:
+    (line,) = Kernel("namespaces").tiers(layout).choose(Policy()).not_enforced
+    assert line == "names and arguments of other processes can be seen: no proc here"
+    assert Kernel("bwrap").tiers(layout, key="another").choose(Policy()).not_enforced == ()
 
 
 def test_with_off_nothing_is_tried_and_nothing_reported(layout: Layout) -> None:
@@ -98,7 +111,7 @@ def test_a_lower_tier_is_one_line_that_names_what_is_not_enforced(layout: Layout
     tiers = Kernel("landlock").tiers(layout, None if tier is Tier.B else Tier.D)
     (line,) = warning(tiers.choose(Policy()), tiers.reason())
     assert line.startswith(f"Isolation is only tier {tier} (")
-    assert line.endswith(f"Not enforced: less in {tier}; abi 7")
+    assert line.endswith(f"Not enforced: {'; '.join(not_enforced(tier, 7))}")
     assert "\n" not in line
 
 
@@ -106,9 +119,29 @@ def test_each_way_is_tried_once_until_the_circumstances_change(layout: Layout) -
     first, second, third = Kernel("landlock"), Kernel(*ALL), Kernel(*ALL)
     assert first.tiers(layout).choose(Policy()).tier == Tier.B
     assert second.tiers(layout).choose(Policy()).tier == Tier.B
-    assert (first.tried, second.tried) == (["namespaces", "bwrap", "landlock", "lacks B"], [])
+    assert (first.tried, second.tried) == (["namespaces", "bwrap", "landlock"], [])
     assert third.tiers(layout, key="the next boot").choose(Policy()).tier == Tier.A
-    assert third.tried == ["namespaces", "lacks A"]
+    assert third.tried == ["namespaces", "proc"]
+
+
+def test_what_could_not_be_tried_is_never_kept(layout: Layout) -> None:
+    crowded = Crowded()
+    tiers = crowded.tiers(layout)
+    assert tiers.choose(Policy()).tier == Tier.D
+    assert tiers.why_not("namespaces") == "no room"
+    assert crowded.tried == ["namespaces", "bwrap", "landlock", "namespaces"]
+    assert Kernel(*ALL).tiers(layout).choose(Policy()).tier == Tier.A
+    # What is kept needs no trial.
+    assert Crowded().tiers(layout).choose(Policy()).tier == Tier.A
+
+
+def test_that_processes_can_be_seen_is_not_believed_of_an_earlier_version(layout: Layout) -> None:
+    """It kept what only the directory of its caller had made so."""
+    wrong = "names and arguments of other processes can be seen: a new /proc is refused here"
+    Probed(layout, "this boot").write({"namespaces": "", "abi": "7", "A namespaces": wrong})
+    kernel = Kernel(*ALL)
+    assert kernel.tiers(layout).choose(Policy()).not_enforced == ()
+    assert kernel.tried == ["proc"]
 
 
 def test_what_was_found_can_be_forgotten(layout: Layout) -> None:
@@ -131,7 +164,7 @@ def test_a_damaged_note_of_what_was_found_only_means_trying_again(layout: Layout
 
 def test_a_caller_that_only_asks_is_never_refused(layout: Layout) -> None:
     tiers = Kernel("landlock").tiers(layout)
-    assert tiers.view(Policy()) == TierView("B", "landlock", ("less in B", "abi 7"))
+    assert tiers.view(Policy()) == TierView("B", "landlock", not_enforced("B", 7))
     refused = tiers.view(Policy(Mode.REQUIRE))
     assert refused.tier is None
     assert "required" in refused.problem
@@ -146,3 +179,14 @@ def test_the_circumstances_name_the_user_and_the_installed_bubblewrap() -> None:
         after = circumstances({"PATH": directory})
         assert [word for word in after.split(" ") if word not in before.split(" ")] == [program]
     assert f" {os.getuid()} {os.uname().release} " in before
+
+
+def test_a_process_that_may_do_less_has_other_circumstances() -> None:
+    ask = "from mas.service.isolation.tiers import circumstances; print(circumstances({}))"
+    lessen = "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); "
+    now, again, less = (
+        subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for code in (ask, ask, lessen + ask)
+    )
+    assert now == again != less
+    assert less == now.replace("NoNewPrivs:0", "NoNewPrivs:1")

@@ -1,7 +1,7 @@
 """What this machine can enforce, found by trying it with a temporary process in temporary directories.
 
 The trial is a separate program, `python -ISE probe.py HOW`: the caller may have threads, and threads do not go well
-with new namespaces.
+with new namespaces. Its results depend on the machine alone: what it inherits from the caller, it sheds first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mas.model.launch import Rules
 
-# How long a trial may take; a sandbox that is not entered by then does not count.
+# A trial that takes longer has no result.
 _PATIENCE = 30.0
 # What an attempt that is not refused adds to the exit status.
 _WROTE, _SAW, _REACHED, _UNUSABLE = 1, 2, 4, 8
@@ -23,6 +23,12 @@ _HOLES = {
     _REACHED: "a process outside could be reached",
     _UNUSABLE: "its own directory could not be written",
 }
+# Added by every attempt that came to its end: a program that could not even start exits with a small number, too.
+_ENDED = 16
+# How a trial prints its result: it works, or it does not, and why. Anything else is no result.
+_YES, _NO = "+", "-"
+# A lack of processes, memory or descriptors: it says nothing of what the machine allows.
+_LACKS = (11, 12, 23, 24)
 _ATTEMPT = f"""
 import os, sys
 own, outside, hidden, pid, space = sys.argv[1:]
@@ -43,7 +49,7 @@ found |= {_WROTE} if works(lambda: write(outside + "/made")) else 0
 found |= {_SAW} if works(lambda: os.listdir(hidden)) and os.listdir(hidden) else 0
 found |= {_SAW} if works(lambda: open(hidden + "/secret")) else 0
 found |= {_REACHED} if works(same_processes) else 0
-sys.exit(found)
+sys.exit({_ENDED} | found)
 """
 _PORTS_SINCE = 4
 _SINCE = {
@@ -54,9 +60,16 @@ _SINCE = {
 _SCOPES_SINCE = 6
 
 
+class NotTried(Exception):
+    """Why a trial has no result; it says nothing of the machine, and the next one may have one."""
+
+
 def probe(how: str) -> str:
-    """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine, or there can be a `network`
-    of a session's own, or a `full` one; else why not."""
+    """Empty if `namespaces`, `bwrap` or `landlock` can isolate a process on this machine, if one in namespaces has
+    processes of its own (`proc`), or if there can be a `network` of a session's own, or a `full` one; else why not.
+
+    `NotTried` if that could not be found out.
+    """
     import subprocess
 
     try:
@@ -70,11 +83,11 @@ def probe(how: str) -> str:
             timeout=_PATIENCE,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"it could not be tried: {error}"
-    if done.returncode == 0:
-        return ""
-    printed = (done.stdout.strip() or done.stderr.strip() or f"exit status {done.returncode}").splitlines()
-    return printed[-1]
+        raise NotTried(f"it could not be tried: {error}") from None
+    if done.stdout[:1] in (_YES, _NO):
+        return done.stdout[1:].strip().rpartition("\n")[2]
+    printed = done.stderr.strip() or f"exit status {done.returncode}"
+    raise NotTried(f"it could not be tried: {printed.splitlines()[-1]}")
 
 
 def landlock_abi() -> int:
@@ -84,8 +97,11 @@ def landlock_abi() -> int:
     return abi()
 
 
-def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
-    """What this tier does not enforce on this kernel, a line each; empty for a tier that enforces all."""
+def not_enforced(tier: str, abi: int, seen: str = "") -> tuple[str, ...]:
+    """What this tier does not enforce on this kernel, a line each; empty for a tier that enforces all.
+
+    `seen` is why processes in tier A see all others; empty if they do not.
+    """
     if tier == "D":
         return ("file modes only: every agent can reach whatever its user can",)
     lines = []
@@ -104,22 +120,9 @@ def not_enforced(tier: str, abi: int, how: str) -> tuple[str, ...]:
         lines.append("abstract unix sockets outside can be reached")
         if tier == "B":
             lines.append("processes of the same user can be sent signals")
-    if tier == "A" and how == "namespaces" and _shows_processes():
-        lines.append("names and arguments of other processes can be seen: a new /proc is refused here")
+    if tier == "A" and seen:
+        lines.append(f"names and arguments of other processes can be seen: {seen}")
     return tuple(lines)
-
-
-def _shows_processes() -> bool:
-    """Whether a process in namespaces still sees all others."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            [sys.executable, "-ISE", __file__, "proc"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return True
-    return done.returncode != 0
 
 
 def _try(how: str) -> str:
@@ -135,12 +138,10 @@ def _try(how: str) -> str:
         os.chdir(own)
         status = _run(how, (own, outside, hidden))
         os.chdir("/")
-    if os.WIFSIGNALED(status):
-        return f"the trying process was killed by signal {os.WTERMSIG(status)}"
-    found = os.WEXITSTATUS(status)
-    return (
-        "; ".join(words for bit, words in _HOLES.items() if found & bit) if found < 2 * _UNUSABLE else f"exit {found}"
-    )
+    found = os.waitstatus_to_exitcode(status)
+    if found & ~(_ENDED - 1) != _ENDED:
+        raise ChildProcessError(f"the attempt ended on the way with status {found}")
+    return "; ".join(words for bit, words in _HOLES.items() if found & bit)
 
 
 def _rules(how: str, write: tuple[str, ...] = (), read: tuple[str, ...] = (), hide: tuple[str, ...] = ()) -> Rules:
@@ -174,17 +175,31 @@ def _run(how: str, places: tuple[str, str, str]) -> int:
     return status
 
 
-def _has_own_processes() -> bool:
-    from mas.runtime.sandbox.enter import SandboxProgram, start
+def _try_processes() -> str:
+    from mas.runtime.sandbox.enter import SandboxFailed, SandboxProgram, start
 
     master, slave = os.openpty()
     program = SandboxProgram((sys.executable, "--version"), {}, lambda: None)
-    started = start(_rules("namespaces"), program, master, slave)
-    return bool(started.keepers)
+    try:
+        started = start(_rules("namespaces"), program, master, slave)
+    except SandboxFailed as error:
+        # It is asked only where namespaces work: then this says nothing of them.
+        raise ChildProcessError(str(error)) from None
+    return "" if started.keepers else "a new /proc is refused here"
 
 
-def _try_pasta() -> None:
-    """Start what a network of the kind `full` needs, and end it; `OSError` if that fails."""
+def _try_network() -> str:
+    from mas.runtime.network.space import make_space
+
+    try:
+        make_space(None, ())
+    except OSError as error:
+        return _refusal(error)
+    return ""
+
+
+def _try_full() -> str:
+    """Start what a network of the kind `full` needs, and end it."""
     from shutil import which
     from tempfile import TemporaryDirectory
 
@@ -193,37 +208,53 @@ def _try_pasta() -> None:
 
     program = which(PROGRAM)
     if not program:
-        raise OSError(2, f"{PROGRAM} is not installed: apt install passt")
-    space, _ = make_space(None, (), be_nobody)
+        return f"{PROGRAM} is not installed: apt install passt"
     with TemporaryDirectory(prefix="mas-probe-") as made:
         directory = os.open(made, os.O_RDONLY)
-        keep_pasta(program, directory, space)
+        try:
+            keep_pasta(program, directory, make_space(None, (), be_nobody)[0])
+        except OSError as error:
+            return _refusal(error)
         end_pasta(running_pasta(directory))
+    return ""
 
 
-def _main(how: str) -> int:
-    from mas.runtime.network.space import make_space
+def _refusal(error: OSError) -> str:
+    if error.errno in _LACKS:
+        raise error
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _shed_inheritance() -> None:
+    """Undo what this process has from the caller and would change the result."""
+    import resource
+    import signal
+
+    # No listed root has the caller's own directory, and the caller may have removed it.
+    os.chdir("/")
+    os.umask(0o077)
+    # While it is ignored, no child's exit status is kept.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
+        most = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (most, most))
+
+
+def _main(how: str) -> None:
     from mas.runtime.sandbox.enter import SandboxFailed
 
+    _shed_inheritance()
     try:
-        if how == "proc":
-            return 0 if _has_own_processes() else 1
-        if how == "network":
-            make_space(None, ())
-            return 0
-        if how == "full":
-            _try_pasta()
-            return 0
-        why = _try(how)
+        others = {"proc": _try_processes, "network": _try_network, "full": _try_full}
+        why = others[how]() if how in others else _try(how)
     except SandboxFailed as error:
         why = str(error) or type(error).__name__
     except OSError as error:
-        why = error.strerror or str(error) or type(error).__name__
-    os.write(1, f"{why}\n".encode("utf-8", "replace"))
-    return 1 if why else 0
+        sys.exit(str(error))
+    os.write(1, f"{_NO if why else _YES}{why}\n".encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":
     # -I keeps out everything of the caller; the package itself is four directories up.
     sys.path.insert(0, __file__.rsplit("/", 4)[0])
-    sys.exit(_main(sys.argv[1]))
+    _main(sys.argv[1])

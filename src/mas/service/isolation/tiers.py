@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mas import __version__
 from mas.model.errors import NotIsolated
 from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
+from mas.runtime.sandbox.probe import NotTried, not_enforced
 from mas.store.workspace.machine import Probed
 
 # The ways into each tier, the better first.
@@ -24,14 +25,15 @@ _ABI = "abi"
 _PORTS_SINCE = 4
 _NAMESPACES = ("user", "mnt")
 _TUN = "/dev/net/tun"
+# What a service may have less of than its user's shell.
+_POWERS = ("CapEff:", "NoNewPrivs:", "Seccomp")
 
 
 class Machine(NamedTuple):
-    """What can be asked of the machine: why a way fails (empty: it works), Landlock's version, what a tier lacks."""
+    """What can be asked of the machine: why a way fails (empty: it works; or `NotTried`), and Landlock's version."""
 
     probe: Callable[[str], str]
     landlock_abi: Callable[[], int]
-    not_enforced: Callable[[str, int, str], tuple[str, ...]]
 
 
 class Tiers:
@@ -44,8 +46,11 @@ class Tiers:
         self._found: dict[str, str] | None = None
 
     def why_not(self, how: str) -> str:
-        """Why agents cannot be isolated that way; empty where they can."""
-        return self._known(how, lambda: self._machine.probe(how)) if how else ""
+        """Why agents cannot be isolated that way; empty where they can. What came to no result is tried again."""
+        try:
+            return self._known(how, lambda: self._machine.probe(how)) if how else ""
+        except NotTried as error:
+            return str(error)
 
     def forget(self) -> None:
         """Forget the results; everything is tried again from here on."""
@@ -95,8 +100,7 @@ class Tiers:
 
     def not_enforced(self, tier: Tier, how: str) -> tuple[str, ...]:
         """What a tier leaves open here, in words."""
-        found = self._known(f"{tier} {how}", lambda: "\n".join(self._machine.not_enforced(tier, self._abi(), how)))
-        return tuple(filter(None, found.split("\n")))
+        return not_enforced(tier, self._abi(), self.why_not("proc") if how == "namespaces" else "")
 
     def _abi(self) -> int:
         return int(self._known(_ABI, lambda: str(self._machine.landlock_abi())))
@@ -114,15 +118,28 @@ class Tiers:
 
 
 def circumstances(environ: Mapping[str, str]) -> str:
-    """Everything the results depend on and MAS does not control: the boot, the kernel, the user and the place."""
+    """Everything the results depend on and MAS does not control: the boot, the kernel, the user, the place and what
+    this process may do."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()
-        where = [os.readlink(f"/proc/self/ns/{name}") for name in _NAMESPACES]
+        where = [os.readlink(f"/proc/self/ns/{name}") for name in _NAMESPACES] + _powers()
     except OSError:
         boot, where = "", []
     programs = [which(name, path=environ.get("PATH")) or "" for name in ("bwrap", "pasta")]
     return " ".join((boot, *where, str(os.getuid()), os.uname().release, __version__, *programs, _mode_of(_TUN)))
+
+
+def _powers() -> list[str]:
+    """What this process may do: its capabilities, its filters of system calls, its profile of AppArmor."""
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        found = ["".join(line.split()) for line in file if line.startswith(_POWERS)]
+    try:
+        with open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:
+            return [*found, file.read().strip("\0\n")]
+    except OSError:
+        # Without such a module there are no profiles.
+        return found
 
 
 def _mode_of(path: str) -> str:
