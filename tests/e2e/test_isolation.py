@@ -17,6 +17,7 @@ from mas.model.ids import SessionId
 from mas.model.isolation import Limits, Mode, Policy, SessionLimits
 from mas.model.run import Run
 from mas.model.team import team_named
+from mas.runtime.sandbox.probe import landlock_abi
 from tests.served import Served
 from tests.site import Site
 from tests.store.samples import put
@@ -149,6 +150,23 @@ def test_the_doctor_lists_every_tier_and_what_sessions_get(site: Site) -> None:
     configure(site, isolation="require")
     failed = {check["name"]: check for check in site.json("doctor", code=1)["checks"]}["isolation"]
     assert (failed["ok"], "required" in failed["text"]) == (False, True)
+
+
+@pytest.mark.skipif(not landlock_abi(), reason="no Landlock")
+def test_what_agents_do_without_is_not_among_what_is_not_enforced(site: Site) -> None:
+    site.env["MAS_ISOLATION"] = "B"
+    checks = {check["name"]: check["text"] for check in site.json("doctor", code=None)["checks"]}
+    holes, losses = checks["isolation"].split("; not available: ")
+    assert "; not enforced: mode and times" in holes
+    assert losses.startswith("new terminals; Unix sockets; shared memory; /tmp; listening on TCP ports")
+    served = Served(site)
+    try:
+        with RemoteMas(served.url, served.token) as remote:
+            got = remote.isolation()
+    finally:
+        served.close()
+    assert (got.tier, "; ".join(got.not_available)) == ("B", losses)
+    assert not {*got.not_enforced} & {*got.not_available}
 
 
 @pytest.mark.parametrize("before", ["true", "mkdir gone; cd gone; rmdir ../gone"])

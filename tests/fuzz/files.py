@@ -108,7 +108,8 @@ METADATA: dict[str, Any] = {
     "unitDir": _NOWHERE, "workflowsDir": _NOWHERE, "status": "stopped", "createdAt": NOW, "startedAt": NOW,
     "lastActivity": NOW, "tmuxSocket": "/tmp/x", "origin": None, "reason": None, "limits": {"memory": "2 GiB"},
     "stoppedAt": NOW, "lost": True,
-    "isolation": {"tier": "A", "how": "bwrap", "notEnforced": ["x"], "account": None, "policy": {"ports": [1]}},
+    "isolation": {"tier": "A", "how": "bwrap", "notEnforced": ["x"], "notAvailable": ["y"],
+                  "account": None, "policy": {"ports": [1]}},
     "agents": [{"id": AGENT, "unit": "meta", "role": "boss", "provider": "shell", "model": None, "pane": "%1"}],
 }  # fmt: skip
 RUN = json.dumps(

@@ -36,6 +36,7 @@ ISOLATIONS = st.builds(
     tier=st.sampled_from(Tier),
     how=st.sampled_from(["namespaces", "bwrap", "landlock", ""]),
     not_enforced=st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=2).map(tuple),
+    not_available=st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=2).map(tuple),
     account=st.none() | st.just("somebody"),
     policy=POLICIES,
     network=st.sampled_from(NetworkMode),

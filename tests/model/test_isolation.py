@@ -16,7 +16,9 @@ from mas.model.isolation import (
     Policy,
     PolicyOrWord,
     SessionLimits,
+    TierView,
     parse_size,
+    shown_gaps,
     shown_limits,
     shown_policy,
     shown_size,
@@ -45,6 +47,19 @@ def test_the_body_of_a_policy_reads_back_as_the_same_policy(policy: Policy) -> N
 @given(SESSION_LIMITS)
 def test_the_body_of_limits_reads_back_as_the_same_limits(limits: SessionLimits) -> None:
     assert parse_session_limits(json.loads(json.dumps(write(limits)))) == limits
+
+
+def test_what_is_not_enforced_and_what_is_not_available_are_shown_apart() -> None:
+    assert shown_gaps(Isolation("A")) == ()
+    found = Isolation("B", "landlock", ("UDP", "names"), ("/tmp",))
+    assert shown_gaps(found) == ("not enforced: UDP; names", "not available: /tmp")
+    assert shown_gaps(TierView("B", "landlock", not_available=("/tmp",))) == ("not available: /tmp",)
+
+
+def test_a_session_of_an_earlier_version_has_one_list_only() -> None:
+    body = write(Isolation("B", "landlock", ("UDP",), ("/tmp",)))
+    del body["notAvailable"]
+    assert read(Isolation, body) == Isolation("B", "landlock", ("UDP",))
 
 
 def test_a_policy_is_a_word_or_an_object() -> None:

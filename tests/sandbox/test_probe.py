@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from mas.runtime.sandbox import probe as probing
-from mas.runtime.sandbox.probe import NotTried, landlock_abi, not_enforced, probe
+from mas.runtime.sandbox.probe import NotTried, landlock_abi, probe
 from tests.sandbox.house import HOWS, must_have
 from tests.site import short_directory
 
@@ -144,15 +144,3 @@ def test_a_masked_proc_costs_the_own_processes_and_nothing_else() -> None:
     assert run("proc", masked, shell).stdout == "-a new /proc is refused here\n"
     if landlock_abi() >= 6:
         assert run("namespaces", masked, shell).stdout == "+\n"
-
-
-def test_every_tier_says_what_it_leaves_open() -> None:
-    assert not_enforced("A", 7) == ()
-    assert not_enforced("A", 7, "why") == ("names and arguments of other processes can be seen: why",)
-    assert any("abstract" in line for line in not_enforced("A", 5))
-    newest, oldest = not_enforced("B", 7), not_enforced("B", 1)
-    assert set(newest) < set(oldest)
-    assert any("mode and times" in line for line in newest)
-    assert any("truncate" in line for line in oldest)
-    assert any("signals" in line for line in oldest)
-    assert len(not_enforced("D", 7)) == 1

@@ -52,7 +52,9 @@ class House:
         return session_id
 
     def walls(self, policy: Policy = Policy(), account: str | None = None) -> Enclosure:  # noqa: B008 - frozen
-        return Enclosure(self.world, self.session, Isolation(self.tier, HOWS[self.tier], (), account, policy))
+        return Enclosure(
+            self.world, self.session, Isolation(self.tier, HOWS[self.tier], account=account, policy=policy)
+        )
 
     def rules(self, policy: Policy = Policy(), program: Program = PROGRAM, path: str | None = None) -> Rules:  # noqa: B008
         walls = self.walls(policy)

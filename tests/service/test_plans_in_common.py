@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from mas.model.isolation import Isolation, Policy, Tier
+from mas.model.isolation import Isolation, Tier
 from mas.providers.provider import Program
 from mas.runtime.sandbox.seccomp import packed
 from mas.runtime.sandbox.view import split
@@ -25,7 +25,7 @@ def house(site: Site) -> House:
 
 
 def walls(house: House, how: str = "namespaces", **programs: Program) -> Enclosure:
-    made = Enclosure(house.world, house.session, Isolation(house.tier, how, (), None, Policy()))
+    made = Enclosure(house.world, house.session, Isolation(house.tier, how))
     made.furnish({name.removeprefix("agent"): program for name, program in programs.items()})
     return made
 

@@ -11,7 +11,8 @@ import pytest
 
 from mas.model.errors import NotIsolated
 from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
-from mas.runtime.sandbox.probe import NotTried, not_enforced
+from mas.runtime.sandbox.gaps import not_available, not_enforced
+from mas.runtime.sandbox.probe import NotTried
 from mas.service.isolation.tiers import Machine, Tiers, circumstances, warning
 from mas.store.layout import Layout
 from mas.store.workspace.machine import Probed
@@ -62,7 +63,7 @@ class Crowded(Kernel):
 )
 def test_a_session_gets_the_best_there_is(layout: Layout, can: tuple[str, ...], tier: Tier, how: str) -> None:
     found = Kernel(*can).tiers(layout).choose(Policy(read=("/x",)))
-    assert found == Isolation(tier, how, not_enforced(tier, 7), None, Policy(read=("/x",)))
+    assert found == Isolation(tier, how, not_enforced(tier, 7), not_available(tier, 7), policy=Policy(read=("/x",)))
     assert bool(found.not_enforced) is (tier is not Tier.A)
 
 
@@ -111,7 +112,10 @@ def test_a_lower_tier_is_one_line_that_names_what_is_not_enforced(layout: Layout
     tiers = Kernel("landlock").tiers(layout, None if tier is Tier.B else Tier.D)
     (line,) = warning(tiers.choose(Policy()), tiers.reason())
     assert line.startswith(f"Isolation is only tier {tier} (")
-    assert line.endswith(f"Not enforced: {'; '.join(not_enforced(tier, 7))}")
+    holes, _, losses = line.partition(". Not available: ")
+    assert holes.endswith(f". Not enforced: {'; '.join(not_enforced(tier, 7))}")
+    assert losses == "; ".join(not_available(tier, 7))
+    assert bool(losses) is (tier is Tier.B)
     assert "\n" not in line
 
 
@@ -164,7 +168,7 @@ def test_a_damaged_note_of_what_was_found_only_means_trying_again(layout: Layout
 
 def test_a_caller_that_only_asks_is_never_refused(layout: Layout) -> None:
     tiers = Kernel("landlock").tiers(layout)
-    assert tiers.view(Policy()) == TierView("B", "landlock", not_enforced("B", 7))
+    assert tiers.view(Policy()) == TierView("B", "landlock", not_enforced("B", 7), not_available("B", 7))
     refused = tiers.view(Policy(Mode.REQUIRE))
     assert refused.tier is None
     assert "required" in refused.problem

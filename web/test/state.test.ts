@@ -4,7 +4,7 @@ import { Api } from "../src/protocol/api.ts";
 import type { MasEvent } from "../src/protocol/shapes.ts";
 import { Live } from "../src/state/live.ts";
 import { isId, parseRoute, sessionHref, withId } from "../src/state/route.ts";
-import { ago, bytes } from "../src/state/words.ts";
+import { ago, bytes, gapsOf } from "../src/state/words.ts";
 import { crop } from "../src/terminal/crop.ts";
 import { until } from "./until.ts";
 
@@ -161,6 +161,12 @@ test("a tile shows the cursor, what is drawn just below it, and the beginning of
   assert.deepEqual(crop(whole, shown, { column: 60, row: 20 }, 2), { column: 14, row: 13 });
   assert.deepEqual(crop(whole, { columns: 50, rows: 2 }, { column: 3, row: 20 }, 3), { column: 0, row: 20 });
   assert.deepEqual(crop(whole, { columns: 120, rows: 40 }, { column: 99, row: 29 }, 0), { column: 0, row: 0 });
+});
+
+test("what a tier does not enforce and what agents do without are two lines, if there are any", () => {
+  assert.equal(gapsOf({ notEnforced: [], notAvailable: [] }), "");
+  assert.equal(gapsOf({ notEnforced: ["UDP", "names"], notAvailable: ["/tmp"] }), "Not enforced: UDP; names\nNot available: /tmp");
+  assert.equal(gapsOf({ notEnforced: [], notAvailable: ["/tmp"] }), "Not available: /tmp");
 });
 
 test("numbers and times are short", () => {

@@ -10,7 +10,7 @@ from mas.cli.listing import status_of
 from mas.cli.render import Render, count, when
 from mas.cli.target import Arguments, add_session, given_session, session_of
 from mas.model.agents import AgentList
-from mas.model.isolation import Isolation, Mode, NetworkMode, SessionLimits, shown_limits, shown_policy
+from mas.model.isolation import Isolation, Mode, NetworkMode, SessionLimits, shown_gaps, shown_limits, shown_policy
 from mas.model.principal import named_by
 from mas.model.state import NO_REPORTS
 from mas.model.views import AgentView, SessionDetail
@@ -84,7 +84,7 @@ def _isolation(isolation: Isolation) -> str:
         words += f" as {isolation.account}"
     if isolation.network != NetworkMode.SHARED:
         words += f", network {isolation.network}"
-    return words + (f"; not enforced: {'; '.join(isolation.not_enforced)}" if isolation.not_enforced else "")
+    return "; ".join((words, *shown_gaps(isolation)))
 
 
 def _limits(limits: SessionLimits) -> str:

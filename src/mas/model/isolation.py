@@ -185,6 +185,9 @@ class SessionLimits(NamedTuple):
 class Isolation(NamedTuple):
     """How the agents of a session are isolated since its start.
 
+    Not enforced is what agents can do although they should not; not available is what programs expect and agents do not
+    have.
+
     `how` is `namespaces`, `bwrap`, `landlock` or, in tier D, empty; `account` is the user they run as, if that is not
     who MAS runs as. `network` is `shared` if they use the network of the machine.
     """
@@ -192,6 +195,7 @@ class Isolation(NamedTuple):
     tier: str
     how: str = ""
     not_enforced: tuple[str, ...] = ()
+    not_available: tuple[str, ...] = ()
     account: str | None = None
     policy: PolicyOrWord = Policy()
     network: NetworkMode = NetworkMode.SHARED
@@ -203,7 +207,14 @@ class TierView(NamedTuple):
     tier: str | None
     how: str = ""
     not_enforced: tuple[str, ...] = ()
+    not_available: tuple[str, ...] = ()
     problem: str = ""
+
+
+def shown_gaps(found: Isolation | TierView) -> tuple[str, ...]:
+    """What is not enforced and what is not available, for people: a phrase each, if there is any."""
+    lists = {"not enforced": found.not_enforced, "not available": found.not_available}
+    return tuple(f"{title}: {'; '.join(lines)}" for title, lines in lists.items() if lines)
 
 
 def shown_limits(limits: Limits) -> str:

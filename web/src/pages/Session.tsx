@@ -12,6 +12,7 @@ import { useMas } from "../state/mas.ts";
 import { insideOf, type Inside } from "../state/ports.ts";
 import { isId, sessionHref, withId, type Route, type Tab } from "../state/route.ts";
 import { perform, VERBS, verbsFor, type Verb } from "../state/verbs.ts";
+import { gapsOf } from "../state/words.ts";
 import { Screens } from "../terminal/screen.ts";
 import { AgentView } from "./Agent.tsx";
 import { FilesView } from "./Files.tsx";
@@ -90,7 +91,11 @@ function Shown({ route, session, detail }: { route: Here; session: Watched; deta
         </h1>
         <SessionBadge session={detail} now={now} />
         {detail.reason && <span className="quiet">{detail.reason}</span>}
-        {detail.tier && <span className="quiet" title="How well the kernel isolates its agents">isolation {detail.tier}</span>}
+        {detail.isolation && (
+          <span className="quiet" title={["How well the kernel isolates its agents", gapsOf(detail.isolation)].filter(Boolean).join("\n")}>
+            isolation {detail.isolation.tier}
+          </span>
+        )}
         {detail.status === "active" && <States agents={detail.agents} />}
         <nav className="tabs" aria-label="This session">
           {TABS.map(([tab, label]) => (

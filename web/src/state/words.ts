@@ -45,3 +45,9 @@ export function clock(moment: string): string {
 export function titleOf(session: { name: string | null; tmuxSession: string }): string {
   return session.name ?? session.tmuxSession;
 }
+
+/** What the kernel does not hold agents to, and what they do without: a line each. */
+export function gapsOf({ notEnforced, notAvailable }: { notEnforced: readonly string[]; notAvailable: readonly string[] }): string {
+  const lists = { "Not enforced": notEnforced, "Not available": notAvailable };
+  return Object.entries(lists).flatMap(([title, lines]) => (lines.length ? [`${title}: ${lines.join("; ")}`] : [])).join("\n");
+}

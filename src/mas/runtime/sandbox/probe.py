@@ -51,13 +51,6 @@ found |= {_SAW} if works(lambda: open(hidden + "/secret")) else 0
 found |= {_REACHED} if works(same_processes) else 0
 sys.exit({_ENDED} | found)
 """
-_PORTS_SINCE = 4
-_SINCE = {
-    3: "files outside can be cut short (truncate)",
-    _PORTS_SINCE: "TCP ports cannot be restricted",
-    5: "devices it can open can be controlled (ioctl)",
-}
-_SCOPES_SINCE = 6
 
 
 class NotTried(Exception):
@@ -95,34 +88,6 @@ def landlock_abi() -> int:
     from mas.runtime.sandbox.landlock import abi
 
     return abi()
-
-
-def not_enforced(tier: str, abi: int, seen: str = "") -> tuple[str, ...]:
-    """What this tier does not enforce on this kernel, a line each; empty for a tier that enforces all.
-
-    `seen` is why processes in tier A see all others; empty if they do not.
-    """
-    if tier == "D":
-        return ("file modes only: every agent can reach whatever its user can",)
-    lines = []
-    if tier == "B":
-        lines += [
-            "mode and times of files outside can be changed where the user owns them",
-            "what files outside there are, and when they change, can be seen, but not their content",
-            "names and arguments of other processes can be seen",
-            "UDP ports can be used",
-            "new terminals, unix sockets, shared memory, ports to listen at (but by ports) and /tmp are not there",
-        ]
-    if abi == 1:
-        lines.append("files cannot be moved between directories, even its own")
-    lines += [words for since, words in _SINCE.items() if abi < since and (tier == "B" or since == _PORTS_SINCE)]
-    if abi < _SCOPES_SINCE:
-        lines.append("abstract unix sockets outside can be reached")
-        if tier == "B":
-            lines.append("processes of the same user can be sent signals")
-    if tier == "A" and seen:
-        lines.append(f"names and arguments of other processes can be seen: {seen}")
-    return tuple(lines)
 
 
 def _try(how: str) -> str:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from mas import __version__
 from mas.model.errors import NotIsolated
-from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView
-from mas.runtime.sandbox.probe import NotTried, not_enforced
+from mas.model.isolation import Isolation, Mode, Policy, Tier, TierView, shown_gaps
+from mas.runtime.sandbox.gaps import not_available, not_enforced
+from mas.runtime.sandbox.probe import NotTried
 from mas.store.workspace.machine import Probed
 
 # The ways into each tier, the better first.
@@ -82,7 +83,9 @@ class Tiers:
                 f"This kernel cannot restrict ports: it has Landlock {self._abi()}, but ports need {_PORTS_SINCE}",
                 "leave ports out of the policy, or: mas start --isolation off",
             )
-        return Isolation(tier, how, self.not_enforced(tier, how), policy=policy)
+        seen = self.why_not("proc") if how == "namespaces" else ""
+        abi = self._abi()
+        return Isolation(tier, how, not_enforced(tier, abi, seen), not_available(tier, abi), policy=policy)
 
     def view(self, policy: Policy) -> TierView:
         """The same for who only wants to know."""
@@ -90,17 +93,13 @@ class Tiers:
             found = self.choose(policy)
         except NotIsolated as error:
             return TierView(None, problem=error.message)
-        return TierView(found.tier, found.how, found.not_enforced)
+        return TierView(found.tier, found.how, found.not_enforced, found.not_available)
 
     def reason(self) -> str:
         """Why it is not the best tier."""
         if self._forced:
             return f"MAS_ISOLATION is {self._forced}"
         return self._why(Tier.A)
-
-    def not_enforced(self, tier: Tier, how: str) -> tuple[str, ...]:
-        """What a tier leaves open here, in words."""
-        return not_enforced(tier, self._abi(), self.why_not("proc") if how == "namespaces" else "")
 
     def _abi(self) -> int:
         return int(self._known(_ABI, lambda: str(self._machine.landlock_abi())))
@@ -153,4 +152,5 @@ def warning(isolation: Isolation, reason: str) -> tuple[str, ...]:
     """What people should know of a tier lower than the best, in one line; nothing where they chose to have none."""
     if isolation.tier == Tier.A or isolation.policy.enforce is Mode.OFF:
         return ()
-    return (f"Isolation is only tier {isolation.tier} ({reason}). Not enforced: {'; '.join(isolation.not_enforced)}",)
+    gaps = (words[0].upper() + words[1:] for words in shown_gaps(isolation))
+    return (". ".join((f"Isolation is only tier {isolation.tier} ({reason})", *gaps)),)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from mas.model.errors import Corrupt, MasError, Unavailable
-from mas.model.isolation import Mode
+from mas.model.isolation import Mode, shown_gaps
 from mas.model.keys import name_of
 from mas.model.upkeep import Check, Diagnosis
 from mas.runtime.host import descriptor_limit, terminals, tmux_version
@@ -124,8 +124,7 @@ def _isolation(world: World) -> Iterator[Check]:
     elif got.tier is None:
         yield Check("isolation", False, got.problem, "see the tiers below; or set isolation to auto")
     else:
-        lacks = f"; not enforced: {'; '.join(got.not_enforced)}" if got.not_enforced else ""
-        yield Check("isolation", True, f"tier {got.tier} ({NAMES[got.how]}){lacks}")
+        yield Check("isolation", True, "; ".join((f"tier {got.tier} ({NAMES[got.how]})", *shown_gaps(got))))
     for tier, ways in WAYS.items():
         for how in filter(None, ways):
             why_not = tiers.why_not(how)
