@@ -30,6 +30,7 @@ from mas.model.ids import SessionId
 from mas.model.isolation import NetworkMode
 from mas.model.message import Delivery, DeliveryState
 from mas.model.run import Run, parse_run
+from mas.model.session import Tryable
 from mas.model.stats import AgentStats, SessionStats, Stats
 from mas.model.team import TEAMS, team_named
 from mas.model.transcript import Tokens, Transcript
@@ -692,6 +693,37 @@ def test_a_dry_run_changes_nothing(mas: Mas, site: Site) -> None:
     assert (bool(damage.findings), damage.done) == (True, False)
     assert listed(mas) == [session]
     assert Path(site.session(session, ".session")).read_bytes() == marked
+
+
+def test_a_dry_run_of_a_verb_refuses_as_the_verb_does_and_does_nothing(mas: Mas) -> None:
+    active, ready, archived, deleted = (started(mas, SOLO._replace(name=name)) for name in ("a", "b", "c", "d"))
+    for session in (ready, archived):
+        mas.stop(session)
+    mas.archive(archived)
+    mas.delete(deleted)
+    verbs: dict[Tryable, Callable[[str], object]] = {
+        "stop": lambda session: mas.stop(SessionId(session)),
+        "restore": lambda session: mas.restore(SessionId(session)),
+        "archive": lambda session: mas.archive(SessionId(session)),
+        "delete": lambda session: mas.delete(SessionId(session)),
+        "unarchive": mas.unarchive,
+        "undelete": mas.undelete,
+    }
+    refused: list[tuple[Tryable, str]] = [
+        *(("restore", active), ("archive", active), ("unarchive", ready), ("undelete", archived), ("delete", UNKNOWN)),
+        *((verb, UNKNOWN) for verb in verbs),
+    ]
+    for verb, whose in refused:
+        with pytest.raises(MasError) as tried:
+            mas.dry_run(verb, whose)
+        with pytest.raises(MasError) as done:
+            verbs[verb](whose)
+        assert (type(tried.value), tried.value.message) == (type(done.value), done.value.message), verb
+    for verb, name, session_id in (("stop", "a", active), ("restore", "b", ready), ("archive", "b", ready)):
+        assert [mas.dry_run(verb, one).session_id for one in (name, session_id)] == [session_id] * 2
+    assert mas.dry_run("unarchive", "c").status == "archived"
+    assert (mas.dry_run("undelete", "d").status, mas.dry_run("delete", ready).name) == ("deleted", "b")
+    assert [info.status for info in mas.list().sessions] == ["active", "stopped"]
 
 
 def test_upkeep_does_what_it_reports(mas: Mas, site: Site) -> None:

@@ -122,7 +122,7 @@ def each_session(
     need_sessions(args)
     mas = opened(args)
     ids = chosen(mas, args, status, out, find)
-    return show_plan(mas, args, out, ids) if args.dry_run else do_each(mas, args, out, ids, do, say)
+    return try_each(mas, args, out, ids) if args.dry_run else do_each(mas, args, out, ids, do, say)
 
 
 def bring_back(args: Arguments, out: Render, status: str, do: Callable[[Mas, SessionId], SessionDetail]) -> int:
@@ -180,15 +180,14 @@ def each_agent(
     return 0 if len(results) == len(agents) else 1
 
 
-def show_plan(mas: Mas, args: Arguments, out: Render, ids: list[SessionId]) -> int:
-    """Say what would be done to which sessions, and print them as they are now."""
+def try_each(mas: Mas, args: Arguments, out: Render, ids: list[SessionId]) -> int:
+    """Say what would be done to which sessions, or why not, and print them as they are now."""
 
     def say(info: SessionInfo) -> None:
         out.talk(f"Would {args.command} {titled(info)}")
         out.line(info.session_id)
 
-    _show_each(args, out, list(listed(mas, ids).values()), say)
-    return 0
+    return do_each(mas, args, out, ids, lambda mas, session_id: mas.dry_run(args.command, session_id), say)
 
 
 def _show_each(args: Arguments, out: Render, results: list[Result], say: Callable[[Result], object]) -> None:

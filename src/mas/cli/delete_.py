@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, show_plan
+from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, try_each
 from mas.cli.render import Render
 from mas.cli.target import Arguments
 from mas.model.errors import BadInput
@@ -30,7 +30,7 @@ def run(args: Arguments, out: Render) -> int:
     mas = opened(args)
     ids = chosen(mas, args, ("stopped", "error"), out)
     if args.dry_run:
-        return show_plan(mas, args, out, ids)
+        return try_each(mas, args, out, ids)
     if ids and not args.yes:
         if not out.can_ask:
             raise BadInput("Confirmation is needed, and there is no terminal", f"mas delete {_again(args)} --yes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, show_plan
+from mas.cli.command import add_sessions, add_yes, at_stake, chosen, do_each, need_sessions, opened, try_each
 from mas.cli.render import Render
 from mas.cli.target import OPTIONAL_SESSION_HELP, Arguments, session_of
 from mas.model.views import SessionDetail
@@ -30,7 +30,7 @@ def run(args: Arguments, out: Render) -> int:
     need_sessions(args)
     ids = chosen(mas, args, (OF_STATUS,), out)
     if args.dry_run:
-        return show_plan(mas, args, out, ids)
+        return try_each(mas, args, out, ids)
     # A script has no one to answer, so it is not asked.
     if ids and not args.yes and out.can_ask:
         what, work = at_stake(mas, ids)

@@ -23,7 +23,7 @@ from mas.model.network_view import NetworkChange, NetworkView, PlaceList
 from mas.model.run import Run, run_body
 from mas.model.self_report import AgentReport, parse_report
 from mas.model.server import Health
-from mas.model.session import Gone, Status
+from mas.model.session import Gone, Status, Tryable
 from mas.model.shapes import unwire
 from mas.model.stats import Stats
 from mas.model.transcript import MOST_TURNS, Transcript
@@ -148,6 +148,11 @@ class RemoteMas:
 
     def undelete(self, reference: str) -> SessionDetail:
         return self._post(SessionDetail, _session(self._gone(reference, Gone.DELETED), "undelete"))
+
+    def dry_run(self, verb: Tryable, reference: str) -> SessionInfo:
+        gone = {"unarchive": Gone.ARCHIVED, "undelete": Gone.DELETED}.get(verb)
+        session_id = self._gone(reference, gone) if gone else reference
+        return self._get(SessionInfo, _session(session_id, "dry-run"), verb=verb)
 
     def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         body = {

@@ -1,4 +1,4 @@
-"""`/sessions`: list, show, stop, restore, clone, archive, unarchive, delete, undelete."""
+"""`/sessions`: list, show, stop, restore, clone, archive, unarchive, delete, undelete, and try these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mas.http.dependencies import Product, SessionPath
 from mas.http.wire import CloneBody, RenameBody, SessionReference, answer, answers, rendered
 from mas.model.errors import NoSession
 from mas.model.ids import SessionId
-from mas.model.session import Listed
+from mas.model.session import Listed, Tryable
 from mas.model.stats import SessionStats
 from mas.model.views import SessionDetail, SessionInfo, SessionList
 
@@ -95,6 +95,12 @@ def delete(mas: Product, session_id: SessionPath) -> Response:
 def undelete(mas: Product, session_id: SessionReference) -> Response:
     """Bring a deleted session back, stopped."""
     return answer(mas.undelete(session_id))
+
+
+@router.get("/sessions/{sessionId}/dry-run", summary="Try a verb", **answers(SessionInfo, 200, 404, 409, 410, 507))
+def dry_run(mas: Product, session_id: SessionReference, verb: Annotated[Tryable, Query()]) -> Response:
+    """The session as it is now, if the verb would be done to it; otherwise the verb's own refusal. Changes nothing."""
+    return answer(mas.dry_run(verb, session_id))
 
 
 @router.get("/sessions/{sessionId}/stats", summary="Resources of a session", **answers(SessionStats, 200, 404, 410))

@@ -26,6 +26,8 @@ class Gone(StrEnum):
 LOST = "lost"
 Listed = Literal[Status.ACTIVE, Status.STOPPED, "lost", Status.ERROR, Gone.ARCHIVED, Gone.DELETED]
 LISTED: tuple[str, ...] = get_args(Listed)
+# What can be asked for without being done.
+Tryable = Literal["stop", "restore", "archive", "unarchive", "delete", "undelete"]
 
 _NEXT = {
     Status.ACTIVE: {Status.ACTIVE, Status.STOPPED, Status.ERROR},

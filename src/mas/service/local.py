@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mas.model.network_view import NetworkChange, NetworkView, PlaceList
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
+    from mas.model.session import Tryable
     from mas.model.stats import Stats
     from mas.model.transcript import Transcript
     from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
@@ -205,6 +206,13 @@ class LocalMas:
 
         with self._ready() as world:
             return undelete(world, reference)
+
+    def dry_run(self, verb: Tryable, reference: str) -> SessionInfo:
+        from mas.service.lifecycle.dry_run import dry_run
+
+        with self._ready() as world:
+            reconcile(world)
+            return dry_run(world, verb, reference)
 
     def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:
         from mas.service.upkeep.prune import prune

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mas.model.network_view import NetworkChange, NetworkView, PlaceList
     from mas.model.run import Run
     from mas.model.self_report import AgentReport
+    from mas.model.session import Tryable
     from mas.model.stats import Stats
     from mas.model.transcript import Transcript
     from mas.model.upkeep import Diagnosis, Migration, PrunePlan, Repair
@@ -102,6 +103,10 @@ class Mas(Protocol):
 
     def undelete(self, reference: str) -> SessionDetail:
         """Bring a deleted session back, stopped."""
+        ...
+
+    def dry_run(self, verb: Tryable, reference: str) -> SessionInfo:
+        """The session as it is now, if the verb would be done to it; else the verb's own refusal. Changes nothing."""
         ...
 
     def prune(self, policy: PrunePolicy, dry_run: bool) -> PrunePlan:

@@ -23,14 +23,8 @@ def archive(
     `allowed` may refuse it by raising, while no other process can change the session.
     """
 
-    def stopped() -> Session:
-        session = world.records.load(session_id)
-        if session.status is Status.ACTIVE:
-            raise BadTransition(session_id, session.status, Gone.ARCHIVED, f"mas stop {session_id}")
-        return session
-
     def may_go() -> None:
-        stopped()
+        stopped(world, session_id)
         allowed()
 
     with world.intents.begin(session_id, "archive", allowed=may_go) as operation:
@@ -38,7 +32,7 @@ def archive(
         # While the directory is there, it is the session, and an archive is only a copy.
         operation.undo(lambda: world.archives.remove(session_id))
         world.logs.session(session_id, "archive")
-        session = stopped()
+        session = stopped(world, session_id)
         if session.status is Status.ERROR:
             # A damaged one may still run; its agents would go on in a directory that is gone.
             close_team(world, session_id, session.socket)
@@ -52,12 +46,25 @@ def archive(
     return tuple(f"Not archived, because it could not be read: {shown(path)}" for path in left_out)
 
 
-def unarchive(world: World, reference: str, progress: Progress | None = None) -> SessionDetail:
-    """Bring an archived session back as a stopped one."""
+def stopped(world: World, session_id: SessionId) -> Session:
+    """The session, if it can be archived; `BadTransition` if it is running."""
+    session = world.records.load(session_id)
+    if session.status is Status.ACTIVE:
+        raise BadTransition(session_id, session.status, Gone.ARCHIVED, f"mas stop {session_id}")
+    return session
+
+
+def find_archived(world: World, reference: str) -> SessionId:
+    """The archived session a person means; `NoSession` if there is none."""
     try:
-        session_id = find_session(reference, ((info.session_id, info.name) for info in world.archives.list()))
+        return find_session(reference, ((info.session_id, info.name) for info in world.archives.list()))
     except NoSession:
         raise NoSession(reference, "mas list --status archived") from None
+
+
+def unarchive(world: World, reference: str, progress: Progress | None = None) -> SessionDetail:
+    """Bring an archived session back as a stopped one."""
+    session_id = find_archived(world, reference)
 
     def archived() -> None:
         if not world.archives.has(session_id):

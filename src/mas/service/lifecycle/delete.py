@@ -19,14 +19,13 @@ from mas.service.world import World
 def delete(world: World, session_id: SessionId, allowed: Callable[[], object] = bool) -> None:
     """Stop a session and move it to the trash, unless `allowed` raises while no other process can change it."""
 
-    def there() -> None:
-        if not world.layout.is_session(session_id):
-            raise NoSession(session_id)
+    def may_go() -> None:
+        need_directory(world, session_id)
         allowed()
 
     # A damaged session may be deleted too: then only the registry knows where its agents run.
     socket = next((entry.socket for entry in entries_of(world) if entry.session_id == session_id), None)
-    with world.intents.begin(session_id, "delete", socket, there) as operation:
+    with world.intents.begin(session_id, "delete", socket, may_go) as operation:
         operation.no_return()
         try:
             stop_owned(world, session_id)
@@ -38,13 +37,24 @@ def delete(world: World, session_id: SessionId, allowed: Callable[[], object] = 
         operation.done()
 
 
+def need_directory(world: World, session_id: SessionId) -> None:
+    """`NoSession` if there is nothing to delete; a damaged session can be."""
+    if not world.layout.is_session(session_id):
+        raise NoSession(session_id)
+
+
+def find_deleted(world: World, reference: str) -> SessionId:
+    """The session in the trash that a person means; `NoSession` if there is none."""
+    try:
+        return find_session(reference, trashed_names(world))
+    except NoSession:
+        raise NoSession(reference, "mas list --status deleted") from None
+
+
 def undelete(world: World, reference: str) -> SessionDetail:
     """Bring a deleted session back as a stopped one."""
     trash = {trashed.session_id: trashed for trashed in reversed(list(world.workspace.trashed()))}
-    try:
-        session_id = find_session(reference, trashed_names(world))
-    except NoSession:
-        raise NoSession(reference, "mas list --status deleted") from None
+    session_id = find_deleted(world, reference)
 
     def in_trash() -> None:
         if trash[session_id] not in world.workspace.trashed():

@@ -30,23 +30,44 @@ def restored(world: World, session_id: SessionId) -> Session:
     return _restored(world, session_id)[0]
 
 
-def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, ...]]:
+def check_restore(world: World, session_id: SessionId) -> None:
+    """Refuse what `restore` would refuse before it changes anything."""
+    launch, _ = _launch(world, session_id)
+    _begun(world, launch)
+
+
+def _launch(world: World, session_id: SessionId) -> tuple[TeamLaunch, tuple[str, ...]]:
+    """What will be started and how, and what people should know of it."""
     run = world.records.load_run(session_id).settled(world.settings.provider)
     programs = programs_of(world, session_id, run, resume=True)
     isolation, to_know = choose_isolation(world, run)
     place = place_for(world, session_id, len(programs))
-    launch = TeamLaunch(session_id, run, programs, place, isolation, limits_of(world, run))
+    return TeamLaunch(session_id, run, programs, place, isolation, limits_of(world, run)), to_know
 
-    def ended() -> Session:
-        session = world.records.load(session_id)
-        if session.status is Status.ACTIVE:
-            raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
-        return session
+
+def _ended(world: World, session_id: SessionId) -> Session:
+    session = world.records.load(session_id)
+    if session.status is Status.ACTIVE:
+        raise Conflict(f"Session {session_id} is active", f"mas attach {session_id}")
+    return session
+
+
+def _begun(world: World, launch: TeamLaunch) -> tuple[Session, Session]:
+    """The session as it is and as it will be."""
+    before = _ended(world, launch.session_id)
+    check_room(world, launch.session_id, launch.limits.session.disk)
+    return before, before.to(Status.ACTIVE, world.now())
+
+
+def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, ...]]:
+    launch, to_know = _launch(world, session_id)
+    run, programs, place = launch.run, launch.programs, launch.place
+
+    def ended() -> object:
+        return _ended(world, session_id)
 
     with Gate() as gate, world.intents.begin(session_id, "restore", place.socket, ended) as operation:
-        before = ended()
-        check_room(world, session_id, launch.limits.session.disk)
-        after = before.to(Status.ACTIVE, world.now())
+        before, after = _begun(world, launch)
         cut_off = _cut_off(world, before)
         # What a crash of tmux left over must not work beside the new agents.
         if other := close_team(world, session_id, before.socket):
