@@ -12,8 +12,10 @@ from contextlib import closing, suppress
 import psutil
 import pytest
 
+from mas.model.server import ServerInfo
+from mas.store.server.presence import Presence
 from tests.served import Served
-from tests.site import until
+from tests.site import Site, until
 
 ANNOUNCED = (
     ("sessions", ".mas", "server", "server.json"),
@@ -74,6 +76,26 @@ def test_a_server_that_goes_late_leaves_that_of_a_workspace_made_again_alone(pau
         assert site.mas("url").stdout.startswith(second.url)
         assert site.json("serve", "--stop")["pid"] == second.pid
         assert not any(os.path.exists(site.path(*names)) for names in ANNOUNCED)
+
+
+def test_a_file_of_a_later_server_stays_even_with_the_number_of_an_earlier_servers_file(site: Site) -> None:
+    earlier = Presence(site.world().layout, site.home)
+    earlier.claim()
+    earlier.announce(ServerInfo(os.getpid(), "http://127.0.0.1:1", earlier.socket, "", "", None))
+    announced = os.stat(earlier.pid_file)
+
+    def is_written_later() -> bool:
+        with open(earlier.pid_file, "w", encoding="ascii") as file:
+            file.write("2\n")
+        return os.stat(earlier.pid_file).st_mtime_ns > announced.st_mtime_ns
+
+    until(is_written_later, "a file with a later time")
+    assert os.stat(earlier.pid_file).st_ino == announced.st_ino
+    earlier.withdraw()
+    with open(earlier.pid_file, encoding="ascii") as file:
+        assert file.read() == "2\n"
+    # A control: what is its own it takes away.
+    assert not os.path.exists(site.path(*ANNOUNCED[0]))
 
 
 def test_one_whose_file_was_removed_is_named_and_can_be_stopped(served: Served) -> None:

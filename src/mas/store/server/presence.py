@@ -34,21 +34,19 @@ class _Announced(NamedTuple):
 
     directory: int
     path: str
-    device: int
-    number: int
+    which: tuple[int, int, int]
 
     @classmethod
     def of(cls, path: str) -> _Announced:
-        found = os.stat(path, follow_symlinks=False)
-        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return cls(directory, path, found.st_dev, found.st_ino)
+        which = _which(os.stat(path, follow_symlinks=False))
+        return cls(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path, which)
 
     def remove(self) -> None:
         """Remove the file, also where its directory was moved to; leave alone what another server put there."""
         name = os.path.basename(self.path)
         try:
             found = os.stat(name, dir_fd=self.directory, follow_symlinks=False)
-            if (found.st_dev, found.st_ino) == (self.device, self.number):
+            if _which(found) == self.which:
                 os.unlink(name, dir_fd=self.directory)
         except FileNotFoundError:
             pass
@@ -269,6 +267,11 @@ class Presence:
         info = os.stat(place, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
             raise Unavailable(f"{place} must be a directory that only you have access to", f"ls -ld {place}")
+
+
+def _which(found: os.stat_result) -> tuple[int, int, int]:
+    """Which file it is, by its time too: a file system may give the number of a removed file to the next one."""
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _info(body: Any) -> ServerInfo:  # noqa: ANN401 - raw JSON
