@@ -19,6 +19,7 @@ from mas.model.team import Team, team_named
 from mas.providers.provider import Program
 from mas.service.isolation.account import account_for, find_account
 from mas.service.isolation.enclosure import Enclosure, choose_isolation, limits_of, policy_of
+from mas.service.isolation.sights import READ, Sight
 from mas.service.isolation.tiers import Machine, Tiers
 from mas.service.world import World
 from mas.settings import DEFAULT_PORT, Settings
@@ -143,6 +144,16 @@ def test_the_system_is_seen_but_for_the_sockets_of_what_runs_on_it(house: House)
         assert what(rules, path) == "hide", path
     for path in ("/srv", "/etc/shadow", "/etc/opt", "/var/opt", "/sys", "/root", "/home"):
         assert what(rules, path) == "hide", path
+
+
+def test_the_system_stays_the_system_whatever_tool_chain_lies_in_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    walls, path = house.walls(), house.site.env["PATH"]
+    walls.furnish({"00": PROGRAM})
+    for rules in (walls.overview(path), walls.sights("00", PROGRAM, {"PATH": path, "JAVA_HOME": "/usr"}).rules):
+        assert rules["/usr"] == Sight(READ, "the system")
 
 
 def test_mas_itself_can_be_run_inside(house: House) -> None:

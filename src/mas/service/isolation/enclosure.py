@@ -307,7 +307,8 @@ class Enclosure:
         sights.add(HIDE, "a home", homes.all)
         sights.add(READ, "a program on PATH", filter(_is_no_session, _without_homes(path.split(":"), homes)))
         chain = list(filter(_is_no_session, (*homes.tool_chain(path), *_without_homes(named, homes))))
-        sights.add(READ, "a tool chain on PATH, or named by a variable", chain)
+        # The system's own Python is one, too: with it, /usr is the system all the same.
+        sights.add(READ, "a tool chain on PATH, or named by a variable", chain, only_new=True)
         if self._is_listed:
             for link in sights.leading_out(path):
                 sights.add(READ, "a link on PATH leads there", filter(_is_no_session, (link, *homes.program(link))))

@@ -53,10 +53,11 @@ class Sights:
         self.rules |= other.rules
         self.links |= other.links
 
-    def add(self, kind: str, why: str, paths: Iterable[str]) -> None:
-        """A rule for those of the paths that exist."""
+    def add(self, kind: str, why: str, paths: Iterable[str], only_new: bool = False) -> None:
+        """A rule for those of the paths that exist; with `only_new`, a path of that kind keeps the reason it has."""
         found, links = followed(paths)
-        self.rules |= dict.fromkeys(found, Sight(kind, why))
+        there = {path for path in found if path in self.rules and self.rules[path].kind == kind} if only_new else ()
+        self.rules |= {path: Sight(kind, why) for path in found if path not in there}
         if kind != HIDE:
             self.links |= links
 
