@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import socket
 import sys
 import threading
@@ -24,9 +25,10 @@ from tests.http.raw import ask, connect, parsed, read_answer, request, rest_of
 from tests.served import Served
 from tests.site import REPOSITORY, Site, fresh_workspace, until
 
-SMALL: dict[str, Any] = {"body_size": 200_000}
+# Both end kept connections soon: some tests count what is open.
+SMALL: dict[str, Any] = {"body_size": 200_000, "idle_time": 5}
 # Not shorter: a busy machine may halt a test for a while between two of its calls.
-SHORT: dict[str, Any] = {"head_time": 1.0, "body_time": 1.5, "unread_time": 1.5}
+SHORT: dict[str, Any] = {"head_time": 1.0, "body_time": 1.5, "unread_time": 1.5, "idle_time": 1}
 OTHER = "0b5fb5a5-5b2c-4a5e-9d3c-0123456789ab"
 
 
@@ -291,6 +293,38 @@ class TestConnections:
         assert statuses == [404] * 300
 
 
+@pytest.mark.parametrize(("limits", "is_used"), [({"idle_time": 1}, True), ({"head_time": 1.0}, False)])
+def test_a_request_that_came_while_the_server_stood_still_is_carried_out(
+    site: Site, limits: dict[str, Any], is_used: bool
+) -> None:
+    """For longer than it waits for one: when it goes on, the time is over before it has read anything."""
+    with closing(impatient(site, **limits)) as served:
+        asked = request(served, "POST /login-codes", "Content-Length: 0").replace(b"Connection: close\r\n", b"")
+
+        def status() -> int | None:
+            began = time.monotonic()
+            with connect(served) as wire:
+                if is_used:
+                    wire.sendall(asked)
+                    read_answer(wire)
+                # What came before is behind it then: it waits for the next request.
+                ask(served, request(served, "GET /health"))
+                os.kill(served.pid, signal.SIGSTOP)
+                try:
+                    until(lambda: psutil.Process(served.pid).status() == psutil.STATUS_STOPPED, "it stands still")
+                    wire.sendall(asked)
+                    if time.monotonic() - began > 1:
+                        # The time may have been over before that.
+                        return None
+                    time.sleep(1.1)
+                finally:
+                    os.kill(served.pid, signal.SIGCONT)
+                return read_answer(wire).status
+
+        # Whether the time or the request is looked at first is chance.
+        assert [until(status, "a standstill in time") for _ in range(3)] == [201] * 3
+
+
 def test_a_server_has_files_for_as_many_connections_as_it_takes(site: Site) -> None:
     """Where a shell allows a few hundred, as usual, and the system more."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -315,6 +349,8 @@ def test_the_usual_limits_are_for_use() -> None:
     limits = ServerLimits()
     assert limits.body_size >= 6 << 20
     assert limits.head_time <= 10 <= limits.body_time
+    # The longest for which a usual client or proxy keeps one that it does not use.
+    assert limits.idle_time > 120
 
 
 def _dripped(wire: socket.socket, drop: bytes) -> bytes:

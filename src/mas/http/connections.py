@@ -19,6 +19,9 @@ from mas.http.peer import Entrance, arrived
 
 # How long, and how much, a client may still send that was refused in the middle of a head.
 _LINGER = 1.0
+# A timer that ran out while this process stood still fires before anything is read: what came meanwhile, or was about
+# to, gets this much longer.
+_LAST_LOOK = 0.5
 _MOST_DROPPED = 1 << 20
 
 
@@ -184,9 +187,15 @@ class HttpConnection(HttpToolsProtocol):
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr] # None at first
 
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(_LAST_LOOK, super().timeout_keep_alive_handler)
+
     def _await_rest(self) -> None:
         if self._slow is None:
-            self._slow = self.loop.call_later(self._limits.head_time, self.transport.abort)
+            self._slow = self.loop.call_later(self._limits.head_time, self._give_up)
+
+    def _give_up(self) -> None:
+        self._slow = self.loop.call_later(_LAST_LOOK, self.transport.abort)
 
     def _rest_is_there(self) -> None:
         if self._slow is not None:

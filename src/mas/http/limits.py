@@ -19,6 +19,9 @@ class ServerLimits(NamedTuple):
     # A message of 1 MiB may take six times that in JSON.
     body_size: int = 8 << 20
     head_time: float = 10.0
+    # Between requests. Longer than clients and proxies keep a connection (httpx 5 s, Caddy 120 s): a request on its way
+    # to one that is just closed is lost, and its client cannot know whether it was carried out.
+    idle_time: int = 150
     body_time: float = 30.0
     # Requests that wait for agents, each a thread.
     waiters: ShareLimits = ShareLimits(of_agent=8, of_session=64, of_agents=384, of_all=512)

@@ -147,6 +147,7 @@ def _config(app: ASGIApp, options: Options) -> uvicorn.Config:
         ssl_keyfile=options.tls_key,
         ws_max_size=_LARGEST_FRAME,
         ws_per_message_deflate=False,
+        timeout_keep_alive=options.limits.idle_time,
         timeout_graceful_shutdown=_GOODBYE,
     )
 
