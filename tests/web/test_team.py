@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.site import until
@@ -201,6 +202,33 @@ def test_keys_are_listed_and_mean_what_has_the_focus(looking: Room) -> None:
     keys.press("Escape")
     # Back at the team, one is where one was.
     expect(looking.tile("22").get_by_role("link")).to_be_focused()
+
+
+# Asks the dialog to close as Escape does, and presses the key before the browser gets to do anything else.
+CLOSE_AND_PRESS = """async ([key, ctrlKey]) => {
+  document.querySelector("dialog[open]").requestClose();
+  await null;
+  const pressed = new KeyboardEvent("keydown", { key, ctrlKey, bubbles: true, cancelable: true });
+  document.activeElement.dispatchEvent(pressed);
+}"""
+
+
+@pytest.mark.parametrize(("key", "name"), [("m", "Write a message"), ("Control+k", "Go to"), ("?", "Keys")])
+def test_a_key_that_is_pressed_as_a_dialog_closes_opens_the_next(looking: Room, key: str, name: str) -> None:
+    keys, dialog = looking.page.keyboard, looking.page.get_by_role("dialog", name=name)
+    keys.press(key)
+    expect(dialog).to_be_visible()
+    looking.page.evaluate(CLOSE_AND_PRESS, [key.removeprefix("Control+"), key.startswith("Control+")])
+    # What closes late would have closed it by then.
+    for _ in range(5):
+        looking.page.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => done(true)))")
+    expect(dialog).to_be_visible()
+    for _ in range(5):
+        keys.press("Escape")
+        keys.press(key)
+        expect(dialog).to_be_visible()
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
 
 
 def test_files_of_any_name_and_kind_open(looking: Room, team: str) -> None:

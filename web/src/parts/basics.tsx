@@ -79,7 +79,7 @@ export function Empty({ children }: { children: ReactNode }): ReactNode {
   return <div className="empty">{children}</div>;
 }
 
-/** A window above the page; the browser keeps the focus in it, closes it by Escape, and gives the focus back. */
+/** A window above the page; the browser keeps the focus in it, asks to close it by Escape, and gives the focus back. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ReactNode }): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
@@ -93,6 +93,12 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
     <dialog
       ref={dialog}
       aria-label={title}
+      onCancel={(event) => {
+        // Only the page closes it: closed by the browser, it would be open for the page still when the next key comes.
+        event.preventDefault();
+        close();
+      }}
+      // Some browsers do not let themselves be kept from it every time.
       onClose={close}
       onClick={(event) => event.target === dialog.current && close()}
     >
