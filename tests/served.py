@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tests.ports import hold_port
 from tests.site import Site, until
 
 _PATIENCE = 60.0
@@ -26,7 +27,9 @@ class Served:
         self.said = os.path.join(site.directory, "serve.txt")
         self._options = options
         self._program = program
-        self._port = 0
+        # Held also while no server listens there, as at a restart.
+        self._held = hold_port()
+        self._port = int(self._held.getsockname()[1])
         self._clients: list[httpx.Client] = []
         self._process = self._begin()
         self.token = site.mas("token").stdout.strip()
@@ -89,6 +92,7 @@ class Served:
         for client in self._clients:
             client.close()
         self.stop()
+        self._held.close()
 
     def _begin(self) -> subprocess.Popen[bytes]:
         argv = [sys.executable, *self._program, "--port", str(self._port), *self._options]
@@ -97,12 +101,11 @@ class Served:
                 argv, env=self.site.env, cwd=self.site.root, stdin=subprocess.DEVNULL, stdout=said, stderr=said
             )
         try:
-            info = until(lambda: self._info(process), "the server listens")
+            until(lambda: self._info(process), "the server listens")
         except BaseException:
             process.kill()
             process.wait()
             raise
-        self._port = int(info["url"].rpartition(":")[2])
         return process
 
     def _info(self, process: subprocess.Popen[bytes]) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.isolation.test_network import Team, lives
+from tests.ports import free_port
 from tests.site import Site, until
 
 _PATIENCE = 60.0
@@ -88,11 +89,12 @@ def exchange(running: Running, data: bytes, address: str = "127.0.0.1") -> str:
 
 def test_a_server_of_an_agent_is_reached_at_a_port_of_the_machine(site: Site) -> None:
     team = Team(site)
-    assert team.ask("23", "serve", 3000) == "serving"
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", 3000), 5)
-    with forwarding(site, team.id, "3000") as running:
-        assert running.host == f"3000-{team.id[:8]}.localhost:{running.local}"
+    with free_port() as port:
+        assert team.ask("23", "serve", port) == "serving"
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port), 5)
+    with forwarding(site, team.id, str(port)) as running:
+        assert running.host == f"{port}-{team.id[:8]}.localhost:{running.local}"
         for address in ("127.0.0.1", "::1"):
             status, body = ask(running, path="/a?b", address=address)
             assert (status, json.loads(body)["path"]) == (200, "/a?b")
@@ -100,7 +102,7 @@ def test_a_server_of_an_agent_is_reached_at_a_port_of_the_machine(site: Site) ->
         assert ask(running, f"127.0.0.1:{running.local}")[0] == 200
         assert ask(running, "evil.example")[0] == 403
         said = running.end()
-    assert f"127.0.0.1:{running.local} leads to port 3000" in said
+    assert f"127.0.0.1:{running.local} leads to port {port}" in said
 
 
 def test_a_server_that_listens_at_the_newer_kind_of_address_is_reached_too(site: Site) -> None:
@@ -113,14 +115,13 @@ def test_a_server_that_listens_at_the_newer_kind_of_address_is_reached_too(site:
 def test_a_sign_in_that_calls_back_to_localhost_reaches_the_program_inside(site: Site) -> None:
     """A browser outside is sent to `http://localhost:PORT/callback` by the one who asked for the sign-in."""
     team = Team(site)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    assert team.ask("21", "serve", port) == "serving"
-    with forwarding(site, team.id, str(port), str(port)) as running:
-        assert running.local == port
-        asked = f"GET /callback?code=7 HTTP/1.1\r\nHost: localhost:{port}\r\nSec-Fetch-Mode: navigate\r\n"
-        said = exchange(running, f"{asked}Connection: close\r\n\r\n".encode())
-        assert '"path": "/callback?code=7"' in said
+    with free_port() as port:
+        assert team.ask("21", "serve", port) == "serving"
+        with forwarding(site, team.id, str(port), str(port)) as running:
+            assert running.local == port
+            asked = f"GET /callback?code=7 HTTP/1.1\r\nHost: localhost:{port}\r\nSec-Fetch-Mode: navigate\r\n"
+            said = exchange(running, f"{asked}Connection: close\r\n\r\n".encode())
+            assert '"path": "/callback?code=7"' in said
 
 
 def test_a_protocol_in_which_the_server_speaks_first_works(site: Site) -> None:
@@ -299,9 +300,8 @@ def test_the_ports_are_listed_with_their_agents(site: Site) -> None:
 
 def test_in_a_shared_network_the_port_needs_no_forward(site: Site) -> None:
     team = Team(site, policy={"network": "shared"})
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    team.ask("21", "serve", port)
+    with free_port() as port:
+        assert team.ask("21", "serve", port) == "serving"
     done = site.mas("forward", team.id, str(port))
     assert done.stdout.strip() == f"http://{port}-{team.id[:8]}.localhost:{port}/"
     assert "the port needs no forward" in done.stderr

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from mas.runtime.sandbox.probe import landlock_abi
+from tests.ports import free_port
 from tests.sandbox.house import REFUSED, House
 from tests.sandbox.test_escapes import foreign_process
 from tests.site import REPOSITORY
@@ -91,21 +92,21 @@ def test_in_tier_b_the_own_terminal_has_a_name_and_there_are_no_new_ones(bare_la
 def test_in_tier_b_no_port_can_be_listened_at_without_a_policy(bare_landlock: House) -> None:
     if landlock_abi() < 4:
         pytest.skip("ports cannot be restricted by this kernel's Landlock")
-    with socket.create_server(("127.0.0.1", 0)) as one:
+    with socket.create_server(("127.0.0.1", 0)) as one, free_port() as free:
         port = one.getsockname()[1]
-        tries = [f"tcp:{port}", "bind:0", "unbound:", "bind:47717"]
+        tries = [f"tcp:{port}", "bind:0", "unbound:", f"bind:{free}"]
         assert bare_landlock.attempts(tries) == {
-            f"tcp:{port}": "ok", "bind:0": "EACCES", "unbound:": "EPERM", "bind:47717": "EACCES",
+            f"tcp:{port}": "ok", "bind:0": "EACCES", "unbound:": "EPERM", f"bind:{free}": "EACCES",
         }  # fmt: skip
 
 
 def test_the_port_of_mas_can_be_connected_to_and_not_taken(house: House) -> None:
     if landlock_abi() < 4:
         pytest.skip("ports cannot be restricted by this kernel's Landlock")
-    with socket.create_server(("127.0.0.1", 0)) as one:
+    with socket.create_server(("127.0.0.1", 0)) as one, free_port() as free:
         mas = one.getsockname()[1]
-        rules = house.rules(ports=(47718,), connect=(mas,))
-        assert house.attempts([f"tcp:{mas}", "bind:47718"], rules=rules) == {f"tcp:{mas}": "ok", "bind:47718": "ok"}
+        rules = house.rules(ports=(free,), connect=(mas,))
+        assert house.attempts([f"tcp:{mas}", f"bind:{free}"], rules=rules) == {f"tcp:{mas}": "ok", f"bind:{free}": "ok"}
     assert house.attempts([f"bind:{mas}"], rules=rules) == {f"bind:{mas}": "EACCES"}
 
 
