@@ -33,7 +33,7 @@ def restored(world: World, session_id: SessionId) -> Session:
 def check_restore(world: World, session_id: SessionId) -> None:
     """Refuse what `restore` would refuse before it changes anything."""
     launch, _ = _launch(world, session_id)
-    _begun(world, launch)
+    _before_and_after(world, launch)
 
 
 def _launch(world: World, session_id: SessionId) -> tuple[TeamLaunch, tuple[str, ...]]:
@@ -52,7 +52,7 @@ def _ended(world: World, session_id: SessionId) -> Session:
     return session
 
 
-def _begun(world: World, launch: TeamLaunch) -> tuple[Session, Session]:
+def _before_and_after(world: World, launch: TeamLaunch) -> tuple[Session, Session]:
     """The session as it is and as it will be."""
     before = _ended(world, launch.session_id)
     check_room(world, launch.session_id, launch.limits.session.disk)
@@ -67,7 +67,7 @@ def _restored(world: World, session_id: SessionId) -> tuple[Session, tuple[str, 
         return _ended(world, session_id)
 
     with Gate() as gate, world.intents.begin(session_id, "restore", place.socket, ended) as operation:
-        before, after = _begun(world, launch)
+        before, after = _before_and_after(world, launch)
         cut_off = _cut_off(world, before)
         # What a crash of tmux left over must not work beside the new agents.
         if other := close_team(world, session_id, before.socket):
