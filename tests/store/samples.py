@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import pwd
 import stat
 import subprocess
@@ -10,16 +11,20 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, NamedTuple, cast
 
 import pytest
 
+import mas.store
 from mas.model.ids import SessionId
 from mas.model.run import Run, agent_runs
 from mas.model.session import Session, Status
 from mas.store.workspace.registry import IndexEntry
 
 NOW = "2026-01-02T03:04:05.678Z"
+# What functions of the store import when they are called.
+_LATE = ("base64", "ctypes", "fnmatch", "hashlib", "ipaddress", "shlex", "tomllib", "urllib.parse", "zstandard")
 
 
 def new_id() -> SessionId:
@@ -100,6 +105,9 @@ def ordinary_user(directory: str) -> Iterator[None]:
         nobody = pwd.getpwnam("nobody")
     except KeyError:
         pytest.skip("there is no user but root here")
+    # Python and MAS may lie where only root may look.
+    for name in (*_LATE, *(module.name for module in pkgutil.walk_packages(mas.store.__path__, "mas.store."))):
+        import_module(name)
     os.chown(directory, nobody.pw_uid, nobody.pw_gid)
     os.seteuid(nobody.pw_uid)
     try:

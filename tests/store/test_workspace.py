@@ -13,6 +13,7 @@ from mas.model.ids import SessionId
 from mas.model.team import DEFAULT_TEAM
 from mas.store.files.shellfile import parse_pairs
 from mas.store.layout import Layout
+from mas.store.workspace import workspace as workspace_of_disk
 from mas.store.workspace.workspace import Workspace, init_workspace
 from tests.store.samples import NOW, mode, new_id, ordinary_user, picture, put, read, umask
 
@@ -266,7 +267,11 @@ def test_a_clone_of_a_source_without_units_or_with_a_link_for_them_has_empty_one
     assert oct(mode(paths.unit)) == "0o755"
 
 
-def test_a_workspace_works_for_an_ordinary_user(place: str) -> None:
+def test_a_workspace_works_for_an_ordinary_user(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # MAS itself may lie where only its user may look.
+    shipped = os.path.join(place, "shipped")
+    shutil.copytree(workspace_of_disk._SHIPPED, shipped)
+    monkeypatch.setattr(workspace_of_disk, "_SHIPPED", shipped)
     with ordinary_user(place):
         root = os.path.join(place, "mine")
         init_workspace(root, "mine", "shell")
