@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.standin import write
 from tests.isolation.test_root import NOT_THERE, Trial, workspace
-from tests.isolation.tiers import python_and_account
+from tests.isolation.tiers import for_all, python_and_account
 from tests.site import AGENTS, Site, until
 
 
@@ -22,7 +22,8 @@ def tier(request: pytest.FixtureRequest) -> str:
 def test_no_program_that_an_agent_put_into_its_directory_runs_outside_whatever_path_says(site: Site, tier: str) -> None:
     """The launcher asks tmux for the screen, and its directory is the agent's."""
     python, account = python_and_account(site, tier)
-    argv = json.dumps([python, os.path.join(AGENTS, "planter.py"), ".", "bin"])
+    planter = os.path.join(AGENTS, "planter.py")
+    argv = json.dumps([python, for_all(site, planter) if account else planter, ".", "bin"])
     screen = "sources = ['screen']\nscreen_map = { idle = 'PLANTED' }\nquiet = 0.1\n"
     write(
         f'provider = {{ id = "planter" }}\n[launch]\nargv = {argv}\n[status]\n{screen}',

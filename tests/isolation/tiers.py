@@ -25,8 +25,7 @@ def start_in(
     """A session whose agents run a program of Python in that tier; skips the test if the machine has no such tier."""
     runs, account = python_and_account(site, tier)
     if account:
-        # The tests may lie where nobody else may look.
-        program = [_for_all(site, word) if os.path.isfile(word) else word for word in program]
+        program = [for_all(site, word) if os.path.isfile(word) else word for word in program]
     policy = body.get("isolation", {}) | ({"runAs": account} if account else {})
     given = body | ({"isolation": policy} if policy else {})
     words = ("start", "--config", "-", "--command", shlex.join([runs, *program]))
@@ -37,8 +36,8 @@ def start_in(
     return done.stdout.strip()
 
 
-def _for_all(site: Site, program: str) -> str:
-    """A copy of a program that every agent can read."""
+def for_all(site: Site, program: str) -> str:
+    """A copy of a program that every agent can read: the tests may lie where no other account may look."""
     place = site.path("workflows", os.path.basename(program))
     shutil.copyfile(program, place)
     os.chmod(place, 0o644)
