@@ -281,11 +281,17 @@ def test_titles_report_states(name: str, title: str, state: str | None) -> None:
     [
         ("claude", "see @a.txt, me@x.org, (@b) @ all", r"see \@a.txt, me@x.org, (\@b) @ all"),
         ("claude", "C:\\", "C:\\ "),
-        ("gemini", "see @a.txt, me@x.org, @ all", r"see \@a.txt, me\@x.org, @ all"),
-        ("gemini", r"see \@a.txt", r"see \@a.txt"),
+        ("gemini", "see @a.txt, me@x.org, @ all", r"see \@a.txt, me\@x.org, @ all "),
+        ("gemini", r"see \@a.txt", r"see \@a.txt "),
+        ("gemini", "@a\nwho is @", "\\@a\nwho is @ "),
+        # A blank behind a backslash ends no word.
+        ("gemini", "see @a\\", "see \\@a\\  "),
+        ("gemini", "@a.txt\nit is", "\\@a.txt\nit is"),
         ("codex", "see @a.txt or @b.txt", r"see @a.txt or \@b.txt"),
         ("codex", "@a.txt it is", "@a.txt it is"),
-        ("aider", "see @a.txt\\", "see @a.txt\\"),
+        ("aider", "see @a.txt\\", "see @a.txt\\ "),
+        ("aider", "update role", "update role "),
+        ("aider", "update role \nor so", "update role \nor so"),
         ("shell", "echo @a\\", "echo @a\\"),
     ],
 )

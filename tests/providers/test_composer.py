@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from mas.model.screen import Screen, screen_in
-from mas.providers.composer import Seen, dialog_on, seen_on
+from mas.providers.composer import Seen, dialog_on, input_rows, seen_on
 from mas.providers.format import Composer
 from mas.providers.provider import Providers
 
@@ -18,6 +18,10 @@ HEADER = "[MAS from=person to=00 id=m-0123456789abcdef]\n"
 # What was pasted into the input line where a screen is called by this name.
 TEXTS = {
     "one": f"{HEADER}hello",
+    "tab": f"{HEADER}a\tb",
+    "emoji": HEADER + "word " * 130 + "🙂",
+    "no-completion": f"{HEADER}update role ",
+    "no-picker": f"{HEADER}please look at \\@note ",
     "three": f"{HEADER}l1\nl2\nl3",
     "long": HEADER + "word " * 150,
     "many": HEADER + "\n".join(f"line {number}" for number in range(40)),
@@ -66,8 +70,10 @@ def test_a_screen_of_a_real_program_shows_what_it_did(one: Recorded) -> None:
     assert seen_on(composer_of(one.program), one.screen, one.text) is one.seen
     if one.seen is Seen.OURS:
         # A text that is not the message is not taken for it, however alike.
+        composer = composer_of(one.program)
+        stranger = Seen.DIALOG if input_rows(composer, one.screen) is None else Seen.DRAFT
         for other in (OTHER, f"{one.text}\nx"):
-            assert seen_on(composer_of(one.program), one.screen, other) is Seen.DRAFT
+            assert seen_on(composer, one.screen, other) is stranger
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -107,6 +113,35 @@ def test_geminis_dialog_about_a_file_elsewhere_is_known_by_name() -> None:
 )
 def test_an_unknown_dialog_is_described_by_its_question_or_its_last_words(rows: tuple[str, ...], words: str) -> None:
     assert dialog_on(Screen(rows, rows, 0, 0), ()) == ("dialog", words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "row"),
+    [
+        ("> line 20", "other", 29),
+        ("> line 20", ">", 29),
+        ("Readonly: ROLE.md", "> line 9", 29),
+        ("> line 39", "> line 39\n", 30),
+        ("> line 39", "> line 39\n\nAdd main.py to the chat?", 29),
+        # The text begins too far down for a screen that it fills, or has too few rows.
+        *(("\n".join(f"> line {row}" for row in range(11, end)), "\n" * (end - 12), 29) for end in (35, 37)),
+    ],
+)
+def test_only_a_screen_full_of_the_text_is_the_end_of_one_that_is_taller(old: str, new: str, row: int) -> None:
+    (tall,) = (one for one in SCREENS if (one.program, one.name) == ("aider", "many"))
+    drawn = "\n".join(tall.screen.rows)
+    assert old in drawn
+    screen = screen_in(drawn.replace(old, new, 1), row, 9)
+    assert seen_on(composer_of("aider"), screen, tall.text) is Seen.DIALOG
+
+
+@pytest.mark.parametrize(
+    ("end", "seen"), [("[Pasted Text: 2{} chars]", Seen.OURS), ("[Pasted Text: 22 chars]", Seen.DRAFT)]
+)
+def test_an_emoji_is_one_character_or_two(end: str, seen: Seen) -> None:
+    for units in (0, 1):
+        rows = ["────", " hints", "", f" > {end.format(units)}", "", " workspace"]
+        assert seen_on(composer_of("gemini"), screen_in("\n".join(rows), 3, 9), "a" * 19 + "🙂") is seen
 
 
 @pytest.mark.parametrize("mode", ["", "ask", "architect multi", "multi"])

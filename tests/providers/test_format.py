@@ -15,9 +15,16 @@ from tests.site import short_directory
 ALL = """
 provider = { id = "mine", description = "d", min_version = "1.2", version_cmd = ["sh", "-v"], install = "i" }
 models   = { default = "m" }
-input    = { method = "paste", header = "// ", submit_delay = 0.5, ack = "hook:Took", ack_timeout = 9, mention = "@" }
 approve  = { method = "key", key = "y", deny_key = "Escape", key_min_wait = 1, key_verify = false, or_key = true }
 stop     = { graceful = ["C-c", "C-c"], timeout = 5 }
+[input]
+method       = "paste"
+header       = "// "
+submit_delay = 0.5
+ack          = "hook:Took"
+ack_timeout  = 9
+mention      = "@"
+completion   = "x"
 [composer]
 prompt = "> ?"
 margin = "  "
@@ -73,7 +80,7 @@ def test_everything_a_file_can_say_is_read(place: str) -> None:
     mine = read_provider(written(place, ALL), "mine")
     assert mine.provider == ("mine", "d", "1.2", ("sh", "-v"), "i", False)
     assert (mine.models.default, mine.needs_place) == ("m", True)
-    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold", "@")
+    assert mine.input == ("paste", "// ", 0.5, "hook:Took", 9.0, "hold", "@", "x")
     assert mine.composer == (
         *("> ?", "  ", "^─+", "─", "say something", r"\[(?P<lines>\d+) lines\]"),
         (Sign(match="sure", state="blocked", kind="dialog", hint="answer it"),),

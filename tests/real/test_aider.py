@@ -41,3 +41,13 @@ def test_aider_starts_without_a_question_and_goes_on_with_its_conversation(aider
     prompts = [turn["prompt"].split("\n", 1)[1] for turn in turns]
     assert prompts == ["A first question\nin two lines", "A second question"]
     assert all(turn["answer"].startswith("MOCK_REPLY") and turn["tokens"]["output"] for turn in turns)
+
+
+def test_no_message_stays_in_aiders_input_line(aider: Agent) -> None:
+    aider.session = aider.site.start("--team", "solo", "--provider", "aider", "--model", "openai/mock")
+    aider.becomes("idle")
+    # The last of them is the beginning of a file's name.
+    for text in ("a\ttab", "\n".join(f"line {number}" for number in range(40)), "update role"):
+        asked = aider.site.json("ask", "--session", aider.session, "00", "-", input=text)
+        assert asked["output"].split()[0] == "MOCK_REPLY"
+        assert text in aider.model.exchanges[-1].asked.user[-1]

@@ -85,5 +85,17 @@ def test_a_dialog_that_geminis_title_does_not_tell_of_is_left_to_a_person(gemini
     assert not any("words of the file" in exchange.asked.everything for exchange in gemini.model.exchanges)
 
 
+def test_no_message_stays_in_geminis_input_line(gemini: Agent) -> None:
+    gemini.start()
+    gemini.becomes("idle")
+    with open(gemini.file("note.txt"), "w", encoding="utf-8") as file:
+        file.write("a note\n")
+    gemini.send("so many\n" + "words " * 130 + "🙂")
+    # It offers files and agents behind each of these.
+    gemini.send("please look at @note", as_=r"please look at \@note")
+    gemini.send("see @note\\", as_="see \\@note\\")
+    gemini.send("who is @")
+
+
 def test_gemini_hands_a_message_on_by_the_tools_of_mas(gemini: Agent) -> None:
     hands_on_by_tools(gemini)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # An input line of this many rows may show no more than the end of a text.
 _TALL = 4
+# Above a text that is taller than the screen, so many rows may stay of what is in front of it, such as a list of files.
+_STAY = 12
 _CONTROLS = bytes(range(0x21)) + b"\x7f"
 _LAST_ROWS = 12
 _LONGEST = 200
@@ -42,7 +44,7 @@ def seen_on(composer: Composer, screen: Screen, text: str) -> Seen:
     """What the screen shows in respect of `text`."""
     rows = input_rows(composer, screen)
     if rows is None:
-        return Seen.DIALOG
+        return Seen.OURS if _is_end_shown(composer, screen, text) else Seen.DIALOG
     shown = " ".join(rows).strip()
     if not shown or (composer.rest and _compiled(composer.rest).fullmatch(shown)):
         return Seen.REST
@@ -79,13 +81,31 @@ def dialog_on(screen: Screen, known: tuple[Sign, ...]) -> tuple[str, str]:
     return Seen.DIALOG, (asked or last or [""])[-1]
 
 
+def _is_end_shown(composer: Composer, screen: Screen, text: str) -> bool:
+    """Whether the rows down to the cursor are the end of `text`, which fills the screen: its frame is out of sight."""
+    margin = _compiled(composer.margin)
+    found = [margin.match(row) for row in screen.rows[: screen.row + 1]]
+    top = next((row for row, begins in enumerate(found) if begins), len(found))
+    rows = [line[begins.end() :] for line, begins in zip(screen.bright, found, strict=False) if begins and begins[0]]
+    return (
+        top <= _STAY
+        and _TALL <= len(rows) == screen.row + 1 - top
+        and _is_above(composer, screen)
+        and _shows_end(rows, text)
+    )
+
+
 def _is_framed(composer: Composer, screen: Screen, top: int) -> bool:
     """Whether an input line that begins in row `top` and has the cursor in its last row stands where it should."""
-    above, below = "\n".join(screen.rows[:top]), "\n".join(screen.rows[screen.row + 1 :])
-    return bool(
-        (not composer.above or re.search(f"(?m:{composer.above})\\Z", above))
-        and (not composer.below or re.match(f"(?m:{composer.below})", below))
-    )
+    above = "\n".join(screen.rows[:top])
+    is_below = not composer.above or re.search(f"(?m:{composer.above})\\Z", above)
+    return bool(is_below) and _is_above(composer, screen)
+
+
+def _is_above(composer: Composer, screen: Screen) -> bool:
+    """Whether the cursor's row stands above what should follow an input line."""
+    below = "\n".join(screen.rows[screen.row + 1 :])
+    return not composer.below or bool(re.match(f"(?m:{composer.below})", below))
 
 
 def _is_shown(composer: Composer, rows: list[str], text: str) -> bool:
@@ -95,11 +115,11 @@ def _is_shown(composer: Composer, rows: list[str], text: str) -> bool:
     but blanks. That is enough, for every message begins with a line that is its own.
     """
     shown, ours = _squashed("".join(rows)), _squashed(text)
-    if shown == ours:
+    if shown in {_squashed(drawn) for drawn in _drawn(text)}:
         return True
     pasted = list(_compiled(composer.pasted.replace(" ", "")).finditer(shown)) if composer.pasted else []
     if not pasted:
-        return len(rows) >= _TALL and bool(shown) and ours.endswith(shown)
+        return len(rows) >= _TALL and _shows_end(rows, text)
     begin, end = shown[: pasted[0].start()], shown[pasted[-1].end() :]
     whole = not begin and not end and len(pasted) == 1
     return (
@@ -113,9 +133,21 @@ def _is_shown(composer: Composer, rows: list[str], text: str) -> bool:
 def _counts(pasted: re.Match[str], text: str, whole: bool) -> bool:
     """Whether what stands for a paste can stand for `text`: for the `whole` of it, or for a part."""
     newlines = text.count("\n")
-    sizes = {"newlines": newlines, "lines": newlines + 1, "characters": len(text)}
+    # To programs in JavaScript a character is a unit of UTF-16, of which an emoji is two.
+    characters = {len(text), len(text.encode("utf-16-le")) // 2}
+    sizes = {"newlines": {newlines}, "lines": {newlines + 1}, "characters": characters}
     counted = [(int(value), sizes[name]) for name, value in pasted.groupdict().items() if value and name in sizes]
-    return all(shown == size if whole else shown <= size for shown, size in counted)
+    return all(shown in size if whole else shown <= max(size) for shown, size in counted)
+
+
+def _drawn(text: str) -> tuple[str, ...]:
+    """The text as programs draw it: some show a tab as the key that it is on a keyboard."""
+    return (text, text.replace("\t", "^I")) if "\t" in text else (text,)
+
+
+def _shows_end(rows: list[str], text: str) -> bool:
+    shown = _squashed("".join(rows))
+    return bool(shown) and any(_squashed(drawn).endswith(shown) for drawn in _drawn(text))
 
 
 def _squashed(text: str) -> str:

@@ -154,7 +154,8 @@ class Input(NamedTuple):
 
     `header` stands before the line that every message begins with: a shell needs a sign that it is a comment. What
     `mention` finds in a text would be more than text to the program, such as a file to read: a backslash is typed
-    before it.
+    before it. What `completion` finds in the last line of a text may open a menu there, and Enter would choose from
+    it: a blank is typed at the end.
     """
 
     method: Literal["paste"] = "paste"
@@ -164,14 +165,17 @@ class Input(NamedTuple):
     ack_timeout: Seconds = 8.0
     busy: Literal["hold"] = "hold"
     mention: Pattern = ""
+    completion: Pattern = ""
 
     def neutral(self, text: str) -> str:
         """`text` with nothing in it that is more than text to the program."""
-        if not self.mention:
-            return text
-        text = re.sub(self.mention, lambda found: f"\\{found[0]}", text)
-        # Behind a backslash, Enter is a new line to many; a blank at the end they remove.
-        return f"{text} " if text.endswith("\\") else text
+        if self.mention:
+            text = re.sub(self.mention, lambda found: f"\\{found[0]}", text)
+            # Behind a backslash, Enter is a new line to many; a blank at the end they remove.
+            text = f"{text} " if text.endswith("\\") else text
+        if self.completion and re.search(self.completion, text.rpartition("\n")[2]):
+            text = f"{text} "
+        return text
 
 
 class Composer(NamedTuple):
