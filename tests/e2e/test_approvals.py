@@ -51,10 +51,11 @@ def asker(site: Site, *questions: str, keys: int = 1, kind: str = "permission", 
     return SessionId(session)
 
 
-def hook_asker(site: Site, timeout: float = 300) -> SessionId:
-    status = 'sources = ["hooks"]\nhook_map = { PermissionRequest = "blocked", Stop = "idle" }'
+def hook_asker(site: Site, *words: str, timeout: float = 300) -> SessionId:
+    status = 'sources = ["hooks"]\n[status.hook_map]\nPermissionRequest = "blocked"\nStop = "idle"'
+    status += '\n"PermissionRequest:AskUserQuestion" = "blocked:question"'
     approve = HOOKED.format(timeout)
-    session = provide(site, "hooked", "hook_asker", "rm x", approve=approve, status=status)
+    session = provide(site, "hooked", "hook_asker", *(words or ("rm x",)), approve=approve, status=status)
     return SessionId(session)
 
 
@@ -194,6 +195,7 @@ def test_an_agent_that_asks_nothing_has_exited_or_is_unknown_gets_no_key(site: S
     [
         ("auth", QUICK, "only a person at its terminal can decide this"),
         ("trust", QUICK, "only a person at its terminal can decide this"),
+        ("question", QUICK, "only a person at its terminal can decide this"),
         ("permission", 'method = "none"', "the provider asker does not support it"),
         ("permission", 'method = "hook:Ask"', "its program takes the answer only"),
     ],
@@ -340,6 +342,17 @@ def test_a_hook_that_waits_is_answered_without_a_key(site: Site, word: str) -> N
     assert decision(site, session) == (0, wanted)
     assert asked(site.local()) == ()
     assert os.listdir(site.session(session, ".mas", "answers")) == []
+
+
+@pytest.mark.parametrize("word", ["approve", "deny"])
+def test_a_question_with_options_is_no_permission(site: Site, word: str) -> None:
+    hook_asker(site, "Which files may go?", "all of them", "none")
+    until(lambda: asked(site.local()) == ("Which files may go?",), "the question")
+    (found,) = site.local().approvals().approvals
+    assert (found.can_answer, found.kind, found.source) == (False, "question", "hooks")
+    assert "only a person at its terminal can decide this" in site.mas(word, "00", code=4).stderr
+    # The program's own dialog is there at once: its hook does not wait.
+    assert decision(site, found.session_id) == (0, None)
 
 
 def test_two_people_answering_a_hook_at_once_answer_it_once(site: Site, pool: ThreadPoolExecutor) -> None:

@@ -89,7 +89,7 @@ def test_claude_is_started_with_its_own_home_hooks_and_role(place: str) -> None:
     # Its own default lets it run commands without asking.
     assert settings["permissions"] == {"defaultMode": "default", "allow": ["mcp__mas"]}
     assert tools_of(json.loads(files[f"{STATE}/mas-mcp.json"])["mcpServers"]["mas"]) == TOOLS_PASSED
-    assert set(hooks) == {sign.match for sign in found.status.hook_map}
+    assert set(hooks) == {sign.match.partition(":")[0] for sign in found.status.hook_map}
     for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
         assert group["hooks"][0]["command"].endswith(f"mas hook {event}")
     ((path, text),) = found.seed

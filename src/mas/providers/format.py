@@ -24,6 +24,8 @@ _SCREEN: Source = "screen"
 _SEEN = ("idle", "working", "blocked")
 _STATES = ("starting", "idle", "working", "blocked", "error", "exited")
 _EVENT = r"[A-Za-z][A-Za-z0-9_]{0,63}"
+# A hook, or a hook for a tool.
+_CALL = rf"{_EVENT}(:{_EVENT})?"
 _KEY = r"[A-Za-z0-9]|[CMS]-[A-Za-z0-9]|[A-Z][A-Za-z0-9]{1,15}"
 _KIND = r"[a-z][a-z0-9_-]{0,31}"
 # A program that has these can speak to the user's tmux, keys and desktop in the user's name.
@@ -142,7 +144,7 @@ _TITLES = Rule(written_as=tuple[tuple[Annotated[str, _state(_STATES)], Pattern],
 _SCREENS = Rule(written_as=tuple[tuple[Annotated[str, _state(_SEEN)], Pattern], ...], read=_signs)
 _HOOKS = Rule(
     written_as=tuple[
-        tuple[Annotated[str, Rule("the name of a hook", pattern=_EVENT)], Annotated[str, _state(_STATES)]], ...
+        tuple[Annotated[str, Rule("the name of a hook", pattern=_CALL)], Annotated[str, _state(_STATES)]], ...
     ],
     read=lambda hooks: tuple(_sign(event, state) for event, state in hooks),
 )

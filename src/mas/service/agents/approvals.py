@@ -18,8 +18,8 @@ from mas.service.upkeep.reconcile import reconcile
 from mas.service.world import World
 from mas.store.agent.answers import ALLOW, DENY, give, waiting
 
-# What only a person at the terminal may decide.
-_PERSONAL = ("trust", "auth")
+# What yes or no is an answer to; all else (trust, a sign-in, a question with options) is for a person at the terminal.
+_PERMISSION = ("permission", "")
 # The sources whose questions may be answered. A dialog read off the screen may be any, and its Enter may mean "exit".
 _TRUSTED = ("osc7501", "hooks", "title")
 # The sources that do not have the question in full.
@@ -142,7 +142,7 @@ def _question(world: World, session_id: SessionId, agent_id: str) -> _Question:
 def _why_not(world: World, asked: _Question) -> str:
     """Why MAS must not, or cannot, answer; empty if it can."""
     kind, source = asked.state.kind, asked.state.source
-    if kind in _PERSONAL or source not in _TRUSTED:
+    if kind not in _PERMISSION or source not in _TRUSTED:
         return "only a person at its terminal can decide this"
     try:
         approve = _approve(world, asked.agent)

@@ -52,10 +52,11 @@ def note_hook(session_dir: str, agent: str, name: str, payload: bytes) -> Questi
     except (OSError, ValueError):
         # Not an agent that MAS started.
         return None
-    asks = bool(name) and plan.answer_hook == name
-    sign = (
-        Sign(match=name, state="blocked") if asks else next((one for one in plan.hook_map if one.match == name), None)
-    )
+    signs = {sign.match: sign for sign in plan.hook_map}
+    # What a tool of its own means comes first: a question with options is no permission, which has an answer here.
+    of_tool = signs.get(f"{name}:{_text(body, 'tool_name').decode()}")
+    asks = bool(name) and plan.answer_hook == name and not of_tool
+    sign = of_tool or (Sign(match=name, state="blocked") if asks else signs.get(name))
     meant = _meaning(sign, body) if sign else None
     path = os.path.join(session_dir, "logs", f"agent-{agent}.events.jsonl")
     question = None
@@ -181,6 +182,8 @@ def _request(body: dict[str, Any]) -> str:
         return plain(message)
     tool, given = _text(body, "tool_name"), body.get("tool_input")
     arguments = given if isinstance(given, dict) else {}
+    if isinstance(questions := arguments.get("questions"), list):
+        return plain(b" ".join(_text(one, "question") for one in questions if isinstance(one, dict)))
     what = next(filter(None, (_text(arguments, key) for key in ("command", "file_path", "url", "description"))), b"")
     return plain(b"approve " + tool + (b": " + what if what else b"")) if tool else ""
 
